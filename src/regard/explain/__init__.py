@@ -1,6 +1,6 @@
-"""Functions of traces, as plain data that every view shows and `--json` writes.
+"""Compute explanations from traces, as plain data that every view shows and `--json` writes.
 
-The functions that you call most are here by their own names, as in `from regard.explain import head_scores`.
+The main functions can be imported from this package: `from regard.explain import head_scores`.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_steps import head_steps as head_steps
     from regard.explain.weights.sinks import sinks as sinks
 
-_WHERE = {  # names by the module that has them
+_WHERE = {  # the names that each module defines
     ".causes.ablation_effect": "effect removal",
     ".causes.contributions": "contributions rollout",
     ".causes.layer_updates": "layer_updates",

@@ -1,8 +1,8 @@
 """Return results as pandas data frames (extra `pandas`): one row per item, one column per number.
 
-Results with a table are `Tabular`: head scores, a ranking of causes, contributions, layer updates, the logit lens, and
-the tokens that an occurrence attends to. `result.to_frame()` makes the frame of one result, `to_frame(results)` that of
-several, one below the other: of the layers that `layer_updates` lists, or of all occurrences in a summary.
+Results with a table are `Tabular`: head scores, rankings of causes, contributions, layer updates, the logit lens, and
+occurrences with the tokens that they attend to. `result.to_frame()` returns the frame of one result.
+`to_frame(results)` stacks those of several, such as all layers from `layer_updates` or all occurrences in a summary.
 """
 
 from collections.abc import Iterable
@@ -22,21 +22,21 @@ Row = dict[str, str | int | float | bool | None]
 
 
 class Tabular(Shown):
-    """A result that has a table, and is shown as this table."""
+    """A result that is shown as a table."""
 
     def rows(self) -> list[Row]:
-        """Return the table's rows, each a dict of numbers and names by column; all rows have the same columns."""
+        """Return the table's rows, each a dict of numbers and names by column. All rows have the same columns."""
         raise NotImplementedError
 
     def shown(self, width: int) -> "list[RenderableType]":
-        """Return the table as renderables for a terminal of `width` columns; of many rows, the first."""
+        """Return the table as renderables for a terminal of `width` columns. A long table is cut."""
         return from_above("rows_parts")(self.rows())
 
     def __str__(self) -> str:
         return from_above("plain_text_of_parts")(self.shown(80))
 
     def __repr__(self) -> str:
-        """Return the table as text. A dataclass that generates its own representation overrides this."""
+        """Return the table as text. The representation that a dataclass generates overrides this."""
         return str(self)
 
     def to_frame(self) -> DataFrame:
@@ -45,7 +45,7 @@ class Tabular(Shown):
 
 
 def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
-    """Convert a table, or several tables of one kind, to a `pandas.DataFrame`, one below the other."""
+    """Convert a table to a `pandas.DataFrame`, or stack several tables of one kind in one frame."""
     given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
         if not isinstance(each, Tabular):

@@ -1,9 +1,9 @@
 """Compute the logit lens: what the model would predict if the layers after a hidden state did nothing.
 
-    p_l = softmax(W_U · norm(h_l)),  h_l the hidden state after layer l, norm and W_U the model's final ones
+    p_l = softmax(W_U · norm(h_l))
 
-(nostalgebraist 2020, "interpreting GPT: the logit lens"). Layers were not trained to be read
-like this: early ones often aren't legible.
+h_l is the hidden state after layer l; norm and W_U are the model's final norm and unembedding (nostalgebraist 2020,
+"interpreting GPT: the logit lens"). Layers weren't trained for this, so early predictions often make no sense.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from regard.trace.trace import Trace, is_causal
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-Names = Callable[[int], str]  # the text of a token id
+Names = Callable[[int], str]  # returns the text of a token id
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The model's prediction at one position: the likeliest tokens first.
+    """The model's prediction at one position, the likeliest tokens first.
 
-    at: the text of the token at this position. after: whether the candidates follow it (causal) or replace it; None if
-    they are a token classifier's labels for it.
-    occurrence: the label of the followed word's occurrence; None at the text's end or a mask.
+    at: the text of the token at this position. after: whether the candidates follow this token (causal) or replace it,
+    None for a token classifier's labels. occurrence: the label of the followed word's occurrence, None at the text's
+    end or a mask.
     """
 
     text: int
@@ -53,10 +53,10 @@ class Prediction:
 
 
 def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
-    """Return the tokens at which a model's predictions are shown, each with an occurrence's label or None.
+    """Return the tokens at which predictions are shown, each with its occurrence's label or None.
 
-    words: occurrences, (label, tokens). For a causal model: the last token of each, and the text's last token. For a
-    masked language model: every token of the words, and the masks in the text.
+    words: (label, tokens) of each occurrence. For a causal model, these are the last token of each occurrence and of
+    the text. For a masked language model, they are all tokens of the occurrences, and the masks in the text.
     """
     last = len(trace.tokens) - 1
     if is_causal(trace):
@@ -67,21 +67,21 @@ def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tup
 
 
 def written(words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
-    """Return the token before each word of a target, after which a decoder writes it, and its label: see `spoken`."""
+    """Return the token before each word of a target, at which the decoder predicts the word, and the word's label."""
     return [(tokens[0] - 1, label) for label, tokens in words if tokens[0] > 0]
 
 
 def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Candidate]:
-    """Return the `top` most likely tokens of one row of logits; softmax in float64, ties go to the smaller id."""
+    """Return the `top` most likely tokens of a row of logits, with softmax in float64. Ties are in order of id."""
     chances = logits.double().softmax(-1)
-    ids = (chances >= chances.topk(min(top, len(chances))).values[-1]).nonzero()[:, 0]  # a sort of all takes far longer
+    ids = (chances >= chances.topk(min(top, len(chances))).values[-1]).nonzero()[:, 0]  # much faster than sorting all
     best = chances[ids].sort(descending=True, stable=True)
     pairs = zip(best.values[:top].tolist(), ids[best.indices[:top]].tolist(), strict=True)
     return [Candidate(number, names(number), chance) for chance, number in pairs]
 
 
 def names_of(*traces: Trace) -> Names:
-    """Return a function from a token id to its text, from the traces' tokenizer, file or texts, else the id."""
+    """Return a function that spells a token id as the traces' tokenizer, file or texts do, or else as its number."""
     known = {token.id: token.text for trace in traces for token in trace.tokens}
     names_of_ids = next((trace.names for trace in traces if trace.names is not None), None)
     if names_of_ids is not None and not isinstance(names_of_ids, Spelled):
@@ -95,7 +95,7 @@ def names_of(*traces: Trace) -> Names:
 def predict(
     trace: Trace, text: int, token: int, names: Names, *, top: int = 5, occurrence: str | None = None
 ) -> Prediction:
-    """Return the prediction at or after one token of a trace, which has to have logits."""
+    """Return the prediction at or after one token of a trace with logits."""
     assert trace.logits is not None
     found = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
     after = None if trace.labels else is_causal(trace)
@@ -104,10 +104,10 @@ def predict(
 
 @dataclass(frozen=True)
 class LensLayer:
-    """The prediction read from one hidden state: the most likely tokens first.
+    """The prediction read from one hidden state, the most likely tokens first.
 
-    state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: of the token that the whole model
-    finds most likely, or that it wrote.
+    state: 0 is the input of layer 0, n + 1 the output of layer n. rank (from 1), probability: of the token that the
+    whole model finds most likely, or that it wrote.
     """
 
     state: int
@@ -118,9 +118,10 @@ class LensLayer:
 
 @dataclass(frozen=True)
 class LogitLens(Tabular):
-    """The logit lens at one token. at, after, occurrence: as in `Prediction`. final: the whole model's likeliest token.
+    """The logit lens at one token. at, after, occurrence: as in `Prediction`.
 
-    difference: the largest between the logits that the lens reads from the last state and the model's own.
+    final: the whole model's likeliest token. difference: the largest between the model's logits and those that the lens
+    reads from the last state.
     """
 
     text: int
@@ -133,7 +134,7 @@ class LogitLens(Tabular):
     difference: float
 
     def rows(self) -> list[Row]:
-        """Return one row per state and candidate, with its rank as "place" (from 1), its id, text and probability."""
+        """Return one row per state and candidate: the candidate's rank from 1 ("place"), id, text and probability."""
         own: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
         return [
             own | {"state": layer.state, "place": place}
@@ -155,7 +156,7 @@ def logit_lens(
 ) -> LogitLens:
     """Read the logits of each hidden state at a token, or at a word's last token.
 
-    model: the model that made the trace. For a decoder of an encoder-decoder, pass a `Readout` with its source.
+    model: the model of the trace. For an encoder-decoder's decoder, pass a `Readout` with the source.
     """
     readout = model if isinstance(model, Readout) else Readout(model, trace)
     names = names_of(trace) if names is None else names
@@ -168,12 +169,12 @@ def logit_lens(
 def lens_layers(
     readout: Readout, trace: Trace, row: int, own: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
 ) -> tuple[list[LensLayer], float]:
-    """Read each hidden state's prediction of a row, and the largest difference of the last state's logits.
+    """Return each hidden state's prediction at a row, and how far the logits of the last state are from the model's.
 
-    readout: of the model, from any trace of it. chosen: the id whose rank and probability are kept.
+    readout: the model's, from any trace. own: the model's logits. chosen: the id whose rank and probability to keep.
     """
     states = torch.stack([state[row] for state in trace.hidden_states])
-    # The last state is read first and last: a readout of more than norm and head would differ by position.
+    # The last state is read both first and last, to detect final layers that depend on the position.
     logits = readout(torch.cat([states[-1:], states]))
     difference = readout.check(logits[[0, -1]], own)
     layers = [

@@ -11,9 +11,9 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import picture_cells_of_run
 
 CPU = torch.device("cpu")
-BLOCK = 1 << 22  # weights that are read at once
-REACH = 64  # tokens on either side of a query
-ROWS = 256  # queries that are read at once
+BLOCK = 1 << 22  # weights read at once
+REACH = 64  # largest offset, in tokens, on either side of a query
+ROWS = 256  # queries read at once
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Band:
     """Mean weights of cells: queries down, offsets (the key's number minus the query's) across.
 
     values[p][q] is the mean weight over all pairs of a query in part p and a key of the same window at an offset in
-    part q, null without such a pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P); the `count`
-    offsets from the lowest, `first`, on are divided alike. windows, window, stride: how the text was read.
+    part q, or null without such a pair. Part p of P contains queries [p·L // P, (p + 1)·L // P) of L. The `count`
+    offsets from `first` on are divided alike. windows, window, stride: how the text was read.
     """
 
     first: int
@@ -34,14 +34,14 @@ class Band:
 
 
 class OffsetSums:
-    """Sums the weights of some heads, (H, cells + 1), by cells of offsets; the last has pairs beyond the offsets."""
+    """Sums of heads' weights by cell of offsets, (H, cells + 1). The last cell is for all other offsets."""
 
     def __init__(self, heads: int, cells: int) -> None:
         self.sums = torch.zeros(heads, cells + 1, dtype=torch.float64)
         self.pairs = torch.zeros(cells + 1, dtype=torch.long)
 
     def counted(self, inside: Bool[Tensor, "r w"], cells: Int[Tensor, "r w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of query-key pairs, those that aren't inside in the last cell, and count the pairs."""
+        """Return the cells of query-key pairs, and count the pairs. A pair that isn't inside goes to the last cell."""
         cells = torch.where(inside, cells, len(self.pairs) - 1)
         self.pairs += torch.bincount(cells.flatten(), minlength=len(self.pairs))
         return cells
@@ -51,13 +51,13 @@ class OffsetSums:
         self.sums[head].index_add_(0, cells.flatten(), weights.flatten().double())
 
     def cell_means(self, heads: int = 1) -> list[list[float | None]]:
-        """Compute each cell's mean weight over its pairs, None without pairs. heads: how many heads each sum is of."""
+        """Compute each cell's mean weight over its pairs, None without pairs. heads: the heads in each sum."""
         means, there = (self.sums / (heads * self.pairs.clamp(min=1)))[:, :-1], (self.pairs[:-1] > 0).tolist()
         return [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()]
 
 
 class BandSums(OffsetSums):
-    """Sums of all heads' weights over L queries, in at most parts × parts cells, for offsets first to last."""
+    """Sums of all heads' weights over L queries, in at most parts × parts cells, for the offsets from first to last."""
 
     def __init__(self, length: int, parts: int, first: int, last: int) -> None:
         self.first, self.count = first, last - first + 1
@@ -67,19 +67,19 @@ class BandSums(OffsetSums):
         super().__init__(1, self.shape[0] * self.shape[1])
 
     def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of some queries and keys, numbered in the whole text, and count their pairs."""
+        """Return the cells of queries and keys (numbers in the whole text), and count their pairs."""
         offset, rows = keys - queries[:, None] - self.first, self.rows[queries][:, None] * self.shape[1]
         inside = (offset >= 0) & (offset < self.count)
         return self.counted(inside, rows + self.columns[offset.clamp(0, self.count - 1)])
 
     def means(self, heads: int) -> list[list[float | None]]:
-        """Compute each cell's mean weight, over its pairs and the heads, as rows of columns."""
+        """Compute each cell's mean weight over its pairs and the heads, as a list of rows."""
         (means,), columns = self.cell_means(heads), self.shape[1]
         return [means[start : start + columns] for start in range(0, len(means), columns)]
 
 
 def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
-    """Return the lowest and highest offset of windows. rows: each window's first and last query and key.
+    """Return the lowest and highest offset in windows. rows: each window's first and last query, first and last key.
 
     A causal model's queries have no weight on later keys, so its highest offset is 0.
     """
@@ -93,7 +93,7 @@ class Distant:
 
     def __init__(self, far: int, count: int) -> None:
         self.far, self.count = far, count
-        self._best: dict[tuple[int, int, int], float] = {}  # by head, query and key; the largest first
+        self._best: dict[tuple[int, int, int], float] = {}  # (head, query, key) to weight, largest first
 
     @property
     def least(self) -> float:
@@ -101,7 +101,7 @@ class Distant:
         return min(self._best.values()) if len(self._best) == self.count else 0.0
 
     def offer(self, weights: Float[Tensor, " n"], heads: Int[Tensor, " n"], rows: Tensor, cols: Tensor) -> None:
-        """Keep the largest of some weights above 0, given with their heads, queries (rows) and keys (cols)."""
+        """Keep the largest of some positive weights, passed with their heads, queries (rows) and keys (cols)."""
         chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
         if len(chosen) > self.count:
             chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
@@ -123,12 +123,12 @@ def whole_map(
     far: int,
     count: int,
 ) -> Distant:
-    """Find a map's (H, L, L) largest distant weights, without special tokens, from each query's T largest weights.
+    """Find the largest weights between distant tokens in a map (H, L, L), without special tokens.
 
-    values, keys: those weights and their keys. far: how many tokens apart is distant. count: how many to find.
+    values, keys: each query's T largest weights, and their keys. far: the distance beyond which tokens are distant.
 
-    A weight that isn't listed is at most its query's smallest listed weight, and at most 1 minus the listed weights'
-    sum. Only rows that might hide a larger weight than those found are read again, as a whole.
+    A weight that isn't among the T is at most the smallest of them, and at most 1 minus their sum. A whole row is read
+    only if such a weight could exceed the weights found so far.
     """
     best = Distant(far, count)
     heads, length, _ = values.shape
@@ -139,7 +139,7 @@ def whole_map(
     best.offer(values[counts], spot[:, 0], spot[:, 1], keys[counts])
     left = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
     hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5: the rounding error of float32 sums
-    hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # all is listed, or the query does not count
+    hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # nothing is hidden, or the query is special
     step = max(1, BLOCK // length)
     for head in range(heads):
         order = hidden[head].sort(descending=True, stable=True)
@@ -159,7 +159,7 @@ def offer_rows(
     special: Bool[Tensor, " S"],
     shift: int = 0,
 ) -> None:
-    """Offer a head's weights on distant keys, from some whole rows, to `best`."""
+    """Offer a head's weights on distant keys in some whole rows to `best`."""
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
     spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()
@@ -171,9 +171,9 @@ def offer_rows(
 class OffsetMeans:
     """Mean weights by offset: values[h][o] is head h's mean over all query-key pairs at offset first + o, null if none.
 
-    The offset is the key's number minus the query's, so that earlier tokens are below 0. A
-    head with nearly all its weight at offset -1 is a previous-token head, and heads of a few fixed offsets are called
-    positional (Voita et al. 2019, "Analyzing Multi-Head Self-Attention").
+    The offset is the key's number minus the query's, so earlier tokens have negative offsets. A head with nearly all
+    its weight at offset -1 is a previous-token head. Heads with a few fixed offsets are called positional (Voita et al.
+    2019, "Analyzing Multi-Head Self-Attention").
     """
 
     first: int
@@ -188,7 +188,7 @@ class NearSums(OffsetSums):
         super().__init__(heads, 2 * self.reach + 1)
 
     def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of some queries and keys, by their offset, and count their pairs."""
+        """Return the cells of queries and keys by their offset, and count their pairs."""
         offset = keys - queries[:, None]
         return self.counted(offset.abs() <= self.reach, offset + self.reach)
 
@@ -198,7 +198,7 @@ class NearSums(OffsetSums):
 
 
 def offset_means(weights: AttentionMap) -> OffsetMeans:
-    """Compute each head's mean weight by offset in a whole map (H, L, L), reading only around its diagonal."""
+    """Compute each head's mean weight by offset in a whole map (H, L, L). Only weights near the diagonal are read."""
     heads, length, size = weights.shape
     sums = NearSums(heads, length)
     for start in range(0, length, ROWS):

@@ -1,4 +1,4 @@
-"""Word recurring parts of sentences: quoted tokens and words, lists, numbers, heads and hidden states."""
+"""Format recurring parts of sentences: tokens, words, lists, numbers, and the names of heads and hidden states."""
 
 import re
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from regard.text.words import Place as Place
 from regard.text.words import Word, only_word, spelling, words
 from regard.trace.trace import PairTrace, Trace
 
-ROUNDING = 1e-6  # a number nearer to 1 counts as 1: sums of float32 weights miss it by less
+ROUNDING = 1e-6  # numbers closer to 1 count as 1, because sums of float32 weights differ from 1 by less
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Join words as a sentence does: "a", "a and b", "a, b and c"."""
+    """Join words as in a sentence: "a", "a and b", "a, b and c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
@@ -24,12 +24,12 @@ def short_head(layer: object, head: object) -> str:
 
 
 def mean_or_head(head: int | None) -> str:
-    """Word a choice of heads: "head 3", or "mean of heads" for None."""
+    """Return "head 3" for a head, or "mean of heads" for None."""
     return "mean of heads" if head is None else f"head {head}"
 
 
 def count_of_tokens(count: int) -> str:
-    """Write a number of tokens for a sentence: "1 token", "1,200 tokens"."""
+    """Format a number of tokens for a sentence: "1 token", "1,200 tokens"."""
     return "1 token" if count == 1 else f"{count:,} tokens"
 
 
@@ -39,15 +39,15 @@ def capital(sentence: str) -> str:
 
 
 def number(value: float, form: str | None = None) -> str:
-    """Write a fraction or a cosine with two decimals: 0.31, <0.01, >0.99, −0.31.
+    """Format a fraction or a cosine with two decimals: 0.31, <0.01, >0.99, −0.31.
 
-    form: Python's format of another number, such as ".4g". A number that rounds to 0 has no sign: never "−0.00".
+    form: a Python format for other numbers, such as ".4g". A number that rounds to 0 has no sign.
     """
     return fixed(value, 2) if form is None else f"{value:z{form}}".replace("-", "−")
 
 
 def fixed(value: float, digits: int, unbounded: bool = False) -> str:
-    """Write a number with `digits` decimals; a fraction that isn't 0 or 1 never reads so: "<0.01", ">0.99".
+    """Format a number with `digits` decimals. A fraction near 0 or 1 becomes "<0.01" or ">0.99".
 
     unbounded: the number isn't a fraction, such as a score. The page has the same rule: `web/src/parts/numbers.ts`.
     """
@@ -60,12 +60,12 @@ def fixed(value: float, digits: int, unbounded: bool = False) -> str:
 
 
 def in_plot(value: float, digits: int) -> str:
-    """Write a number for a narrow cell of a plot: as `fixed`, without a 0 before the point."""
+    """Format a number for a narrow cell of a plot, like `fixed` but without the 0 before the point."""
     return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits))
 
 
 def signed(value: float, form: str = ".2f") -> str:
-    """Write a number with its sign: +0.31, −0.40; 0.00 has none. form: Python's format."""
+    """Format a number with its sign: +0.31, −0.40. 0.00 has no sign. form: a Python format."""
     text = number(value, form)
     return "+" + text if value > 0 and float(text) != 0 else text
 
@@ -77,13 +77,13 @@ def exactly_split(parts: str, whole: str, error: float) -> str:
 
 
 def named(tokens: Sequence[Token], number: int) -> str:
-    """Quote a token for a sentence, and for a piece of a word also the word."""
+    """Quote a token for a sentence. If it is a piece of a word, also quote the word."""
     word = next(each for each in words(tokens) if number in each)
     return quoted(tokens[number].text) + (f" of {quoted(spelling(tokens, word))}" if len(word) > 1 else "")
 
 
 def numbered(tokens: Sequence[Token], number: int) -> str:
-    """Quote a token as `named` does, and add its number if another token of the text reads the same.
+    """Quote a token like `named`, and add its number if another token of the text is spelled the same.
 
     In a chat, add its message as well: “bank” (27, user 1).
     """
@@ -92,19 +92,19 @@ def numbered(tokens: Sequence[Token], number: int) -> str:
 
 
 def place_in_brackets(tokens: Sequence[Token], number: int, numbered: bool = True) -> str:
-    """Return a token's number, and its message in a chat, in brackets to follow its name; "" for neither."""
+    """Return a token's number and its message in a chat, in brackets to follow its name, or "" if both are missing."""
     said = ", ".join(part for part in (str(number) if numbered else "", tokens[number].turn) if part)
     return f" ({said})" if said else ""
 
 
 def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
-    """Quote a word for a sentence, with its message, and its first token's number if the word occurs again."""
+    """Quote a word for a sentence, with its message in a chat, and its first token's number if it is repeated."""
     others = [spelling(tokens, each).casefold() for each in words(tokens) if set(each).isdisjoint(word)]
     return quoted(called) + place_in_brackets(tokens, word[0], called.casefold() in others)
 
 
 def called(token: int, tokens: Sequence[Token]) -> str:
-    """Return a token's text, with its number if the text repeats it, and its message in a chat."""
+    """Return a token's text, with its number if the token is repeated, and with its message in a chat."""
     text = tokens[token].text
     return text + place_in_brackets(tokens, token, [each.text for each in tokens].count(text) > 1)
 
@@ -137,7 +137,7 @@ def place_in(trace: Trace, given: str) -> Place:
 
 
 def refuse_pairs(trace: Trace) -> None:
-    """Check that a trace is of one text: not an encoder-decoder's whole trace, nor of windows."""
+    """Raise RegardError for traces of more than a single text: encoder-decoder pairs and windows."""
     if isinstance(trace, PairTrace):
         raise RegardError(f"{trace.status.model} is an encoder-decoder: pass its trace's .encoder or .decoder")
     if not isinstance(trace, Trace):

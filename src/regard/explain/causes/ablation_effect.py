@@ -1,4 +1,4 @@
-"""Ablate a word, and measure what an ablation changed: a word's state, the model's next-token distribution."""
+"""Ablate a word, and measure an ablation's effect on a word's hidden state and on the next-token distribution."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from regard.trace.trace import PairTrace, Trace, is_causal
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of an ablation on a place, a word or token, and on the model's next-token distribution.
+    """The effect of an ablation on a place (a word or token) and on the model's next-token distribution.
 
-    moved: 1 - cosine of the place's last hidden state with and without the ablation; 0 if nothing changed. The others
-    are Kullback-Leibler divergences, in nats, between the distributions without and with the ablation: next_token after
-    the text's last token, after_place after the place's last token, when the model has read no further than the word.
-    Both are None if the model has no language head, or one that fills gaps (BERT's) and doesn't predict the next token.
+    moved: 1 - cosine of the place's last hidden states without and with the ablation. The other two are
+    Kullback-Leibler divergences, in nats, of the next-token distribution without the ablation from that with it.
+    next_token: after the text's last token. after_place: after the place's last token, before the rest of the text.
+    Both are None if the model doesn't predict next tokens.
     """
 
     moved: float
@@ -35,7 +35,7 @@ def effect(trace: Trace, ablated: Trace, place: Place) -> Effect:
 
 
 def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
-    """Return a function that compares a trace with others of the same text; shared values are computed once."""
+    """Return a function that measures the effect of each ablation of a text. Values of `trace` are computed once."""
     tokens = tokens_of(trace, place)
     before = trace.last_hidden_state[tokens].double().mean(0)
     speaks = trace.logits is not None and trace.logits.ndim == 2 and not trace.labels and is_causal(trace)
@@ -62,10 +62,10 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
 
         model.trace(text, interventions=removal(trace, "river"))
 
-    Its edges are left out of every softmax, and the other weights of the row grow: the text keeps its length and
-    positions. A source word is hidden from the encoder's and the decoder's tokens, a target word from the decoder's.
-    place: a word that occurs once, an occurrence, or a token's number. part: for an encoder-decoder, the stack that
-    reads the word's text, "encoder" or "decoder".
+    Every softmax leaves out the attention to the word, and the other weights of the row grow. The text keeps its length
+    and positions. A source word is hidden from the encoder's and the decoder's tokens, a target word from the
+    decoder's. place: a word that occurs once, an occurrence, or a token's number. part: for an encoder-decoder, the
+    stack that reads the word's text, "encoder" or "decoder".
     """
     if not isinstance(trace, (Trace, PairTrace)):
         kind = type(trace).__name__
@@ -80,7 +80,7 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
 
 
 def _hide_place(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
-    """Return the ablation that hides a place from every token (its own too: no other token sees what they become)."""
+    """Return the ablation that hides a place from every token, also from its own tokens (no other token sees them)."""
     tokens = tuple(tokens_of(keys, place))
     name = place.text if isinstance(place, Word) else place if isinstance(place, str) else keys.tokens[tokens[0]].text
     everyone = Word("every token", 0, 0, tuple(range(len(queries.tokens))))
@@ -88,7 +88,7 @@ def _hide_place(queries: Trace, keys: Trace, place: Place, part: Part | None) ->
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Compute Spearman's rank correlation, with ties at their mean rank; NaN if either side is constant."""
+    """Compute Spearman's rank correlation. Ties have their mean rank. The result is NaN if a side is constant."""
     x, y = (_mean_ranks(values) for values in (a, b))
     x, y = x - x.mean(), y - y.mean()
     return float((x * y).sum() / (x.norm() * y.norm()))

@@ -5,18 +5,18 @@
 Weights alone can mislead: a large weight on a short value vector changes little. A source's contribution through a head
 is weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
 The contributions of all sources and heads, the residual and the biases add up to the block's output. This also holds
-after a norm whose statistics are held fixed, because the norm is then linear (Kobayashi et al. 2021, "Incorporating
-Residual and Normalization Layers into Analysis of Masked Language Models"): a layer norm after the residual (BERT), or
-an RMS norm between the projection and the residual (Gemma 2, OLMo 2). For a parallel block (GPT-J, GPT-NeoX), the
+after a norm with fixed statistics, because the norm is then linear (Kobayashi et al. 2021, "Incorporating Residual and
+Normalization Layers into Analysis of Masked Language Models"). The norm can be a layer norm after the residual (BERT),
+or an RMS norm between the projection and the residual (Gemma 2, OLMo 2). For a parallel block (GPT-J, GPT-NeoX), the
 vector is the residual plus attention's output, without the feed-forward output.
 
-Attention rollout estimates how much of each input token reaches a token, if only attention mixed tokens:
+Attention rollout estimates how much of each input token reaches a token, as if only attention mixed tokens:
 
     rollout = Ã_n · … · Ã_1 · Ã_0,  Ã_l = 0.5 A_l + 0.5 I
 
-A_l is the mean of the layer's heads, I the residual connection (Abnar & Zuidema 2020, "Quantifying Attention Flow in
-Transformers"). Rollout ignores value vectors, unlike contributions. For an encoder-decoder's decoder, it follows only
-the target's tokens: cross-attention isn't included.
+A_l is the mean over the layer's heads, and I the residual connection (Abnar & Zuidema 2020, "Quantifying Attention Flow
+in Transformers"). Unlike contributions, rollout ignores value vectors. For an encoder-decoder's decoder, it follows
+only the target's tokens: cross-attention isn't included.
 """
 
 from collections.abc import Sequence
@@ -38,18 +38,18 @@ from regard.explain.wording import Place, refuse_pairs, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, asks_for_cross_attention
 
-COMPARED = 8  # tokens whose contributions are added up and compared with the model's own output
-TOLERANCE = 1e-5  # relative to the vector's norm: largest difference between the components' sum and the model's output
+COMPARED = 8  # tokens whose contributions are summed and compared with the model's output
+TOLERANCE = 1e-5  # largest difference between the components' sum and the model's output, relative to its norm
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Tabular):
-    """The components of a token's vector, or a word's mean vector, at the output of an attention block, in float64.
+    """The components of a token's vector (or a word's mean vector) at the output of an attention block, in float64.
 
-    shares, residual_share and bias_share sum to 1. A component that points away has a negative share. residual: the
-    block's input. bias: of the projection and the norm. vector: the model's own output. error: the larger of two
-    differences: between the components' sum and vector, relative to its norm, and between the sum of the heads and the
-    projection's output, relative to the heads' contributions.
+    shares, residual_share and bias_share sum to 1. A component that points away from the vector has a negative share.
+    residual: the block's input. bias: of the projection and the norm. vector: the model's own output. error: the larger
+    of two differences. One is between the components' sum and vector, relative to its norm. The other is between the
+    sum of the heads and the projection's output, relative to the sum of the heads' norms.
     """
 
     residual: Float[Tensor, " M"]
@@ -64,20 +64,20 @@ class Contributions(Tabular):
 
     @cached_property
     def norms(self) -> Float[Tensor, "H S"]:
-        """Return the length of each source's contribution to attention's output, by head and source, (H, S)."""
-        gram = self._projection.transpose(1, 2) @ self._projection  # in the heads' width E: no tensor is (H, S, M)
+        """Return the norm of each contribution to attention's output, by head and source, (H, S)."""
+        gram = self._projection.transpose(1, 2) @ self._projection  # (H, E, E), to avoid a tensor (H, S, M)
         values = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
         return self._weights.abs() * ((values @ gram) * values).sum(-1).clamp_min(0).sqrt()
 
     @cached_property
     def shares(self) -> Float[Tensor, "H S"]:
-        """Return each contribution's projection onto the vector as a fraction of its length, (H, S); NaN if it is 0."""
+        """Return each contribution's projection onto the vector, as a fraction of the vector's length, (H, S)."""
         direction = self._projection.transpose(1, 2) @ (self.vector / (self.vector @ self.vector))  # (H, E)
         values = self._values.repeat_interleave(len(direction) // len(self._values), 0)  # (H, S, E)
         return self._weights * (values @ direction[..., None])[..., 0]
 
     def rows(self) -> list[Row]:
-        """Return one row per head and source, then residual and bias, with norm and share. The shares sum to 1."""
+        """Return one row per head and source, then the residual and bias, with norm and share. The shares sum to 1."""
         heads = enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
         rows: list[Any] = [("source", head, source, *numbers) for head, row in heads
                            for source, numbers in enumerate(zip(*row, strict=True))]  # fmt: skip
@@ -97,7 +97,7 @@ class Contributions(Tabular):
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
-        """Return each source's contribution, the sum over heads; Kobayashi et al. (2020) compare their norms."""
+        """Return each source's contribution, summed over heads, (S, M). Kobayashi et al. (2020) compare their norms."""
         given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
         each = self._weights.shape[0] // self._values.shape[0]
         for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
@@ -121,7 +121,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
 def contributions_of_places(
     trace: Trace, places: Sequence[Sequence[int]], layer: int, *, part: Part | None = None
 ) -> list[Contributions]:
-    """Compute `contributions` for several words, each given by its token numbers."""
+    """Compute `contributions` for several words, each passed as its token numbers."""
     cross, layer = asks_for_cross_attention("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
@@ -151,15 +151,15 @@ def split(
     block: AttentionOutput,
     places: Sequence[Sequence[int]],
 ) -> list[Contributions]:
-    """Split a block's output at several positions, each the mean over some rows.
+    """Split a block's output at several places, each the mean over some rows.
 
-    weights: of the rows of all positions, in order. values: all values of the layer.
+    weights: for the rows of all places, in order. values: all values of the layer.
 
     Raises:
         InexactError: the components' sum differs from the model's output by more than 1e-5 of its norm.
     """
     chosen, norm = [row for rows in places for row in rows], block.norm
-    summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
+    summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype, as computed by the model
     model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
     w, v, out, residual, projected, added, computed = map(
         _to_float64,
@@ -168,13 +168,13 @@ def split(
     h, m = w.shape[0], out.shape[0]
     bias = out.new_zeros(m) if block.bias is None else _to_float64(block.bias)
     projection = out.view(m, h, -1).transpose(0, 1)  # (H, M, E): each head's slice of W_O
-    context = (w.reshape(len(v), -1, v.shape[1]) @ v).view(h, -1, v.shape[2])  # each group of heads with its values
+    context = (w.reshape(len(v), -1, v.shape[1]) @ v).view(h, -1, v.shape[2])  # heads of a group share values
     by_head = context @ projection.transpose(1, 2)  # (H, r, M)
     attended = by_head.sum(0)
-    # A large residual must not hide a wrong split, so attention's output is also compared with its heads' sum.
+    # Attention's output is also compared with its heads' sum, because a large residual could hide a wrong split.
     compared = [(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())]
 
-    # factors per token: `inner` scales attention's output, `scale` the whole sum
+    # per token, `inner` scales attention's output, and `scale` the sum with the residual
     inner = scale = out.new_ones(len(chosen), 1)
     shift = out.new_zeros(m)
     if block.scaling is not None:
@@ -202,7 +202,7 @@ def split(
     results, start, factor = list[Contributions](), 0, scale * inner
     for rows in places:
         own, start = slice(start, start + len(rows)), start + len(rows)
-        u = (w[:, own] * factor[own]).mean(1)  # (H, S): the mean over the rows, each with its own statistics
+        u = (w[:, own] * factor[own]).mean(1)  # (H, S), mean over rows, each scaled by its norm statistics
         kept, vector = (scale[own] * residual[own]).mean(0), computed[own].mean(0)
         biases, toward = (factor[own] * bias).mean(0) + shift, vector / (vector @ vector)
         results.append(Contributions(
@@ -215,10 +215,10 @@ def split(
 def given_by_sources(
     parts: Sequence[Contributions], toward: Float[Tensor, "P M"], top: int
 ) -> tuple[Float[Tensor, "P S"], Int[Tensor, "P k"], Float[Tensor, "P k"], Float[Tensor, "P M"]]:
-    """Project each source's contribution, through all heads, onto one direction per split of one block.
+    """Project each source's contribution, summed over heads, onto one direction per split. All splits are of one block.
 
     Returns these shares (P, S), the `top` sources with the largest shares, the lengths of their contributions, and the
-    sum of all sources (P, M). Contributions stay in the heads' width unless their length is needed.
+    sum over all sources (P, M). Only contributions whose length is needed are computed in full width.
     """
     values, projection = parts[0]._values, parts[0]._projection
     weights, toward = torch.stack([part._weights for part in parts], 1), toward.to(values.device)  # (H, P, S)
@@ -240,7 +240,7 @@ def _to_float64(tensor: Tensor) -> Tensor:
 
 
 def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
-    """Check whether the heads' contributions add up to the model's output, for a few tokens from first to last."""
+    """Check whether the heads' contributions add up to the model's output, for a few evenly spaced tokens."""
     _, length, size = weights.shape
     if not length or not size:
         return False
@@ -255,9 +255,9 @@ def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: Atten
 def contribution_norms(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
 ) -> Float[Tensor, "H S"] | None:
-    """Compute ‖W_O · value‖ of every head and key, or None if the components don't add up to the model's output.
+    """Compute ‖W_O · value‖ for every head and key, or None if the components don't add up to the model's output.
 
-    Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+    Weight × this norm is the norm of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight").
     """
     if not adds_up(weights, values, output):
         return None
@@ -267,22 +267,22 @@ def contribution_norms(
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
-    """Compute W_O · value of each head and key in float64, without bias: the contribution of a weight of 1."""
+    """Compute W_O · value for each head and key in float64, without bias: the contribution at a weight of 1."""
     projection = output.weight.detach().cpu().double().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
     per_head = values.detach().cpu().double().repeat_interleave(projection.shape[1] // len(values), 0)
     return torch.einsum("hse,mhe->hsm", per_head, projection)
 
 
-BAND = 1 << 22  # weights that are in memory at once
+BAND = 1 << 22  # weights in memory at once
 
 
 def rollout(
     trace: Trace, places: Sequence[Place] | None = None, *, layer: int | None = None
 ) -> Float[Tensor, "places S"]:
-    """Compute the attention rollout after a layer (default: the last): each input token's fraction in each position.
+    """Compute the attention rollout after a layer (default: the last): each input token's fraction at each position.
 
     places: words, occurrences or token numbers, None for every token. A word's row is the mean over its tokens. A row
-    sums to 1, or less with sinks, in float64. Memory is O(places × S) plus one band of weights.
+    (float64) sums to 1, or to less if heads have learned sinks. Memory is O(places × S) plus one band of weights.
 
     Raises:
         RegardError: the word, token or layer doesn't exist, or the maps aren't square (cross-attention).
@@ -301,10 +301,9 @@ def rollout(
     rows = torch.zeros(len(wanted), length, dtype=torch.float64, device=maps[0].device)
     for row, tokens in zip(rows, wanted, strict=True):
         row[tokens] = 1 / len(tokens)
-    # From the top down: rows @ (product of layers) needs only the requested rows, and only a band of a layer's matrix
-    # at a time.
+    # From the last layer down, only the requested rows are needed, with one band of a layer's matrix at a time.
     for weights in reversed(maps):
-        reached = rows.any(0).nonzero()[:, 0]  # only these are computed: few under a causal mask
+        reached = rows.any(0).nonzero()[:, 0]  # only these rows of weights are needed
         mixed = torch.zeros_like(rows)
         for band in reached.split(max(1, BAND // (weights.shape[0] * length))):
             mixed += rows[:, band] @ weights[:, band].mean(0).double()

@@ -1,11 +1,10 @@
-"""Split a word's update in each layer into the fractions from attention, by token, and from the rest of the layer.
+"""Split a word's residual update in each layer into attention, by token, and the rest of the layer.
 
-Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That update is split exactly: what the attention block
-did (what leaves it less what entered the layer), what the cross-attention block of a decoder did then, and what the
-rest of the layer did: the feed-forward network with its norms, and whatever else an architecture does there. A share is
-a component's projection onto the update, as a fraction of its length: shares sum to 1, and a component that points the
-other way has a negative share. The attention block's component is split once more, into source tokens, bias and norm,
-as `contributions` does it.
+Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. This update is split exactly into the changes by the
+attention block, by a decoder's cross-attention block, and by the rest of the layer. The rest is the feed-forward
+network with its norms, and any other operation of the architecture. A share is a component's projection onto the
+update, as a fraction of the update's length. Shares sum to 1, and a component that points the other way has a negative
+share. The attention block's component is split further into source tokens, bias and norm, as in `contributions`.
 """
 
 from collections.abc import Sequence
@@ -26,12 +25,12 @@ from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
 
-LARGEST_SHARES = "largest shares through attention"  # title of the column that names tokens
+LARGEST_SHARES = "largest shares through attention"  # column title
 
 
 @dataclass(frozen=True)
 class UpdateSource:
-    """A token's contribution through all heads of an attention block: its share of the update, and its length."""
+    """A token's contribution through all heads of an attention block: its share of the update, and its norm."""
 
     token: int
     text: str
@@ -44,8 +43,8 @@ class Attending:
     """The effect of an attention block on the word in one layer.
 
     share, length: of the whole block. share = sources_share (all tokens) + bias_share (projection and norm) +
-    norm_share, by which a norm after the residual (post-norm) rescaled the residual; 0 in other blocks. top: the tokens
-    with the largest shares, of either sign.
+    norm_share. norm_share is the rescaling of the residual by a norm after it (post-norm), and 0 in other blocks. top:
+    the tokens with the largest absolute shares.
     """
 
     share: float
@@ -58,10 +57,10 @@ class Attending:
 
 @dataclass(frozen=True)
 class LayerUpdate(Tabular):
-    """One layer's update of a word's vector; shares are NaN if the vector didn't change.
+    """One layer's update of a word's vector. Shares are NaN if the vector didn't change.
 
-    attention, cross: None if the layer has none. error: the larger of two differences, relative to the vector's length:
-    of the components' sum from the update, and of a component from the model's output. It is at most 1e-5.
+    attention, cross: None if the layer has no such block. error: the largest relative difference, at most 1e-5, between
+    the components' sum and the update, or between a block's contributions and the model's output.
     """
 
     layer: int
@@ -73,7 +72,7 @@ class LayerUpdate(Tabular):
     error: float
 
     def rows(self) -> list[Row]:
-        """Return one row: the layer, its length, and each component's share and length; None for a missing block."""
+        """Return one row: the layer, the update's length, and each component's share and length, or None."""
         parts = {"attention": self.attention, "cross": self.cross}
         names = ("share", "length", "sources_share", "norm_share", "bias_share")
         blocks = {f"{part}_{n}": None if own is None else getattr(own, n) for part, own in parts.items() for n in names}
@@ -82,7 +81,7 @@ class LayerUpdate(Tabular):
 
 
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
-    """Split every layer's update of a word or token; for a target word, pass the encoder-decoder's whole trace.
+    """Split every layer's update of a word or token. For a target word, pass the encoder-decoder's whole trace.
 
     top: how many source tokens to name.
     """
@@ -92,9 +91,9 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
 def updates_of_places(
     trace: Trace | PairTrace, places: Sequence[Sequence[int]], top: int
 ) -> list[tuple[list[LayerUpdate], Float[Tensor, "P S"] | None]]:
-    """Split the updates of several words, given by their token numbers: per layer, one `LayerUpdate` for each word.
+    """Split the updates of several words, passed as token numbers. Each layer has one `LayerUpdate` per word.
 
-    Each layer also has the shares of all tokens through self-attention, (P, S), or None without self-attention.
+    Each layer also has the shares of all tokens through self-attention, (P, S), None without self-attention.
     """
     *sources, own = trace.sides
     names = sources[0].tokens if sources else ()

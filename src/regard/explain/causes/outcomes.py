@@ -1,13 +1,13 @@
-"""Define outcomes of a run: numbers of a trace by which patches and other changes of the run are judged.
+"""Define outcomes of a run: numbers computed from a trace, to measure the effect of patches and other changes.
 
-        logit(model, "Paris")                        of the next token after the text, or at a position in it
-        logit_difference(model, "Paris", "Rome")     the same, minus another token's logit
-        probability(model, "Paris")                  the same token's probability
+    logit(model, "Paris")                        of the next token after the text, or at a position in it
+    logit_difference(model, "Paris", "Rome")     the same, minus another token's logit
+    probability(model, "Paris")                  the same token's probability
     logit(model, "POSITIVE")                     of a classifier's label; of a token classifier at a word, at="Paris"
-        cosine("bank", reference)                    of a word's last hidden state and a vector
+    cosine("bank", reference)                    of a word's last hidden state and a vector
 
 Any function of a trace can be an outcome: `Outcome("length of bank", lambda trace: trace["bank"].norm())`. If it
-returns a tensor, it can also be differentiated, by the trace's contextual embeddings and logits: see `gradients`.
+returns a tensor, `gradients` can differentiate it with respect to the trace's contextual embeddings and logits.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ AnyTrace = Trace | PairTrace
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number of a trace. name: for tables and plots. number: the function that computes it, preferably as a tensor.
+    """A number computed from a trace. name: for tables and plots. number: the function, preferably returning a tensor.
 
-    logits: whether it needs the logits; runs without logits take less time.
+    logits: whether it needs the logits. Runs without logits take less time.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Outcome:
     logits: bool = True
 
     def of(self, trace: AnyTrace) -> float:
-        """Compute the number of this outcome, such as a logit or a cosine, for a trace."""
+        """Compute this outcome, such as a logit or a cosine, for a trace."""
         found = self.number(trace)
         return float(found.detach() if isinstance(found, Tensor) else found)
 
 
 def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
-    """Return the outcome "logit of a token", given by its text or id. at: as in `logit_difference`."""
+    """Return the outcome "logit of a token". token: its text or id. at: as in `logit_difference`."""
     place = _outcome_token_id(model, token)
     return Outcome(f"logit of {_quoted(token)}{_at_place(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
 
@@ -104,12 +104,12 @@ def chosen_outcome(
     like: str | None = None,
     at: int | None = None,
 ) -> Outcome:
-    """Return the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
+    """Return the outcome that a command or request names, for a next token (to, against) or a word in a trace.
 
-    alone: makes the outcome of a single token. like: the word to compare with. Default: the word itself, in this trace.
+    alone: creates the outcome of a single token. like: the word to compare with. Default: the word itself.
 
     Raises:
-        RegardError: neither a token nor a word.
+        RegardError: neither a token nor a word is named.
     """
     if to is not None:
         place: dict[str, Any] = {} if at is None else {"at": at}
@@ -121,7 +121,7 @@ def chosen_outcome(
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
-    """Compute an outcome's number of a trace as a tensor that can be differentiated."""
+    """Compute an outcome of a trace as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         given = type(outcome).__name__
         raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
@@ -139,7 +139,7 @@ def _outcome_token_id(model: Model, token: str | int) -> int:
 
 
 def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
-    """Return the logits at a position; check that they include these token ids."""
+    """Return the logits at a position, after checking that they include these token ids."""
     logits = logits_at(trace, at)
     wrong = [number for number in ids if not 0 <= number < len(logits)]
     if wrong:
@@ -148,7 +148,7 @@ def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tenso
 
 
 def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
-    """Return the logits at a position, None for the last token; a classifier of whole texts has no positions."""
+    """Return the logits at a position (None: the last token). A classifier of whole texts has no positions."""
     side = trace.sides[-1]
     if side.logits is None:
         raise RegardError(f"outcome: {side.status.model} has no language head: pass a cosine, or a function of a trace")
@@ -163,7 +163,7 @@ def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
 
 
 def _quoted(token: str | int) -> str:
-    """Write a token for an outcome's name: its quoted text, or its id."""
+    """Format a token for an outcome's name: its quoted text, or its id."""
     return quoted(token) if isinstance(token, str) else str(token)
 
 

@@ -1,4 +1,4 @@
-"""Group the components of a query or key by their writer, and name each group for the reader."""
+"""Group the components of a query or key by writer, layer, source or kind, and name each group."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -20,10 +20,10 @@ KINDS = {
 
 
 def group_of(writer: Writer, by: By) -> Writer:
-    """Return the group of a writer, as a `Writer` whose fields that the group ignores are None.
+    """Return the group of a writer, as a `Writer` in which all fields that the group ignores are None.
 
-    By "layer", a layer's attention, feed-forward and biases are one group, and embeddings with the biases before the
-    first layer another. By "source", heads and layers are joined, and writers other than attention are grouped by kind.
+    By "layer", a layer's attention, feed-forward and biases form a group, as do the embeddings and the biases before
+    the first layer. By "source", heads and layers are merged, and writers other than attention are grouped by kind.
     """
     if by == "token":
         return writer
@@ -37,7 +37,7 @@ def group_of(writer: Writer, by: By) -> Writer:
 
 
 def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
-    """Return the groups of the components, in order, and the sum of each group's vectors."""
+    """Return the groups of the components in order of appearance, and the sum of each group's vectors."""
     groups: dict[Writer, int] = {}
     place = [groups.setdefault(group_of(writer, by), len(groups)) for writer in parts.writers]
     vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
@@ -48,7 +48,7 @@ def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Floa
 def largest_writers_and_rest(
     names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """Return the rows with the largest sums, in order, and all other rows added up as the last row."""
+    """Return the `most` - 1 largest rows in their order, and the sum of all other rows as the last row."""
     if len(names) <= most:
         return names, sums
     own = len(names) - (others > 0)
@@ -59,7 +59,7 @@ def largest_writers_and_rest(
 
 
 def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:
-    """Name a group. tokens: the texts, by side; a source token is followed by its number, as words may occur twice."""
+    """Name a group. tokens: each side's tokens. A source token's number follows it, because words may be repeated."""
     of = "" if group.side is None else f" of the {group.side}"
     if by == "layer" and group.kind != "final bias":
         return ("embeddings" if group.layer is None else f"layer {group.layer}") + of

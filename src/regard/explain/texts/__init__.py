@@ -1,1 +1,1 @@
-"""A followed word and whole texts: its occurrences, what is most worth a look, and all that `regard see` shows."""
+"""Summarise texts and the occurrences of a followed word, and find what is most worth showing."""

@@ -25,19 +25,19 @@ from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, wor
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-MAX_WEIGHTS = 3_000_000  # of all heads, above which a text's unusual links aren't sought
-PIECE = 1 << 22  # weights that are read together
+MAX_WEIGHTS = 3_000_000  # of all heads; in texts with more, unusual links aren't searched for
+PIECE = 1 << 22  # weights read at once
 MAX_SHORT_TEXT = 512  # tokens
-CANDIDATES = 64  # largest weights of a head that are compared in a short text
-OF_A_LONG_TEXT, LISTED = 8, 16  # those of a longer text, found among so many of each query
-OF_A_TOKEN, MIN_WEIGHT = 2, 0.2  # leading links of one token, and their smallest weight
-SHORT, FAR = 48, 8  # longer texts list a far link first; its ends are more than FAR tokens apart
-SECOND, DIAGONAL = 0.1, 0.1  # least weight of its next link; fraction of a positional head's rows on a diagonal
+CANDIDATES = 64  # largest weights per head whose divergences are compared in a short text
+OF_A_LONG_TEXT, LISTED = 8, 16  # the same in a long text, found among this many largest weights per query
+OF_A_TOKEN, MIN_WEIGHT = 2, 0.2  # links of one token that are ranked first, and their smallest weight
+SHORT, FAR = 48, 8  # in texts of more than SHORT tokens, a link over more than FAR tokens is first
+SECOND, DIAGONAL = 0.1, 0.1  # smallest weight of its second link; fraction of a positional head's rows on a diagonal
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A word and the cosine between its vector after the last layer and the one that entered layer 0."""
+    """A word, and the cosine between its state after the last layer and its state at the input of layer 0."""
 
     word: str
     tokens: list[int]
@@ -48,7 +48,7 @@ class Moved:
 class Link:
     """A head's weight between tokens of two words that aren't neighbours.
 
-    divergence: how far the weight exceeds the head's usual weight there, in nats, as in `specific_weights`.
+    divergence: how much the weight exceeds its expected weight, in nats, as in `specific_weights`.
     """
 
     layer: int
@@ -63,7 +63,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Highlights:
-    """A text's highlights. moved: content words first, by how much they changed. links: the most distinctive first."""
+    """A text's highlights. moved: words by change, content words first. links: the most distinctive first."""
 
     moved: list[Moved]
     links: list[Link]
@@ -72,17 +72,17 @@ class Highlights:
 def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Collection[int] = ()) -> Highlights:
     """Find the words of a text whose vectors changed most, and its most distinctive links between words.
 
-    Both leave out special tokens, sinks and punctuation. Links between neighbouring words or words of one spelling are
-    left out as well: many heads look at the previous token, or at a repetition, whatever it is.
+    Both leave out special tokens, sinks and punctuation. Links between neighbouring words, or between words with the
+    same spelling, are left out as well, because many heads attend to any previous token or repetition.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, own)[:top], [*islice(_ranked_links(trace, own, head), top)])
 
 
 def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float]]:
-    """Return (query, key, layer, head, weight) of all distinctive links in a short text, the named ones first.
+    """Return (query, key, layer, head, weight) of all distinctive links in a short text, the named links first.
 
-    named: the links of the sentences, which keep their heads. maps: as for `distinctive_pairs`.
+    named: the links that sentences name; they keep their heads. maps: as for `distinctive_pairs`.
     """
     first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
     found = [pair[:5] for pair in distinctive_pairs(maps)]
@@ -90,7 +90,7 @@ def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[t
 
 
 def unusual_links(trace: Trace, sinks: Collection[int]) -> dict[int, list[Link]]:
-    """Return a text's distinctive links by query token, the most distinctive first; none for a long text."""
+    """Return a text's distinctive links by query token, the most distinctive first. A long text has none."""
     layers, tokens = kept_numbers(trace.attention), trace.tokens
     heads = range(trace.attention[layers[0]].shape[0] if layers else 0)
     links: dict[int, list[Link]] = {}
@@ -114,7 +114,7 @@ def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[lis
 
 
 def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
-    """Rank words by how far their vectors moved; none if the trace lacks the first or last hidden state."""
+    """Rank words by how far their vectors moved. Return [] if the trace lacks the first or last hidden state."""
     last = len(trace.hidden_states) - 1
     if not {0, last} <= set(kept_numbers(trace.hidden_states)):
         return []
@@ -132,9 +132,9 @@ def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved
 def most_distinctive_link(
     trace: Trace, layer: int | None = None, head: int | None = None, sinks: Collection[int] = ()
 ) -> Link | None:
-    """Return the most distinctive link between words, the first that `highlights` finds.
+    """Return the most distinctive link between words, which `highlights` lists first.
 
-    layer, head: where to look, None for all. sinks: numbers of tokens that are attention sinks.
+    layer, head: search only these; None for all. sinks: numbers of tokens that are attention sinks.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return next(_ranked_links(trace, own, head, None if layer is None else [layer]), None)
@@ -143,14 +143,14 @@ def most_distinctive_link(
 def _ranked_links(
     trace: Trace, own: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
 ) -> Iterator[Link]:
-    """Yield the links between words that aren't neighbours, by rank: at most one for each query token and key word.
+    """Yield links between words that aren't neighbours, in ranked order, at most one per query token and key word.
 
-    Links from content words, pronouns and the last token to content words come first: the two of the token whose
-    divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
+    First come links from content words, pronouns or the last token to content words, at most two per query token. The
+    token whose links have the largest sum of divergences comes first. In a longer text, a far link precedes all others.
     """
     tokens, maps, size, short = trace.tokens, trace.attention, len(trace.tokens), len(trace.tokens) <= MAX_SHORT_TEXT
     numbers = {n: number for number, word in enumerate(own) for n in word}
-    place = torch.tensor([numbers.get(n, -1) for n in range(size)])  # of each token's word, -1 for tokens left out
+    place = torch.tensor([numbers.get(n, -1) for n in range(size)])  # word of each token, -1 for tokens left out
     names = [spelling(tokens, word).casefold() for word in own]
     spelled = torch.tensor([*map(names.index, names), -1])[place]
     asked = torch.tensor([*map(is_content_word, names), False])[place]
@@ -191,14 +191,14 @@ def _ranked_links(
 
 
 def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor) -> list[Link]:
-    """Find the most distinctive link between content words that are far apart, and the next link of its row.
+    """Return the most distinctive link between content words that are far apart, and the second link of its row.
 
-    It is the largest weight of its row, in a head whose largest weights aren't on diagonals: those follow positions.
+    The link is the largest weight of its row. Heads with diagonals are left out: they follow positions.
     """
     some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
     others = (place >= 0) & ((place[some, None] - place).abs() > 1)
     for link in far:
-        layer, head = trace.attention[link.layer], link.head  # a short text's weights are kept, so they are read
+        layer, head = trace.attention[link.layer], link.head  # a short text's weights are in memory
         weights = layer[head : head + 1].cpu() if len(place) <= MAX_SHORT_TEXT else one_head(layer, head)
         row = weights[0, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
         largest = (weights[0, some].cpu() * others).argmax(1)
@@ -211,9 +211,9 @@ def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor
 
 
 def _can_be_linked(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Return which pairs of queries and keys can be links: of words neither neighbours, left out nor spelled alike.
+    """Return which query-key pairs can be links: their words aren't neighbours, left out or spelled alike.
 
-    place, spelled: the number of each token's word, and of its spelling, -1 for tokens that are left out.
+    place, spelled: the numbers of each token's word and of its spelling, -1 for tokens that are left out.
     """
     query, key = place[queries], place[keys]
     return (query >= 0) & (key >= 0) & ((query - key).abs() > 1) & (spelled[queries] != spelled[keys])
@@ -222,7 +222,7 @@ def _can_be_linked(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor
 def _largest_pairs(
     weights: AttentionMap | Tensor, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
-    """Return (head, query, key) of each head's 64 largest weights between words, without neighbours and repetitions."""
+    """Return (head, query, key) of each head's 64 largest weights between words, except neighbours and repetitions."""
     size, tokens, count = len(place), torch.arange(len(place)), min(CANDIDATES, len(place) ** 2)
     counted = _can_be_linked(place, spelled, tokens[:, None], tokens)
     parts = heads.split(max(1, PIECE // max(1, size**2)))
@@ -234,10 +234,10 @@ def _largest_pairs(
 def _largest_pairs_of_long_text(
     weights: AttentionMap, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
-    """Return each head's 8 largest pairs, as `_largest_pairs` does, with at most one key per query.
+    """Return each head's 8 largest pairs, like `_largest_pairs`, but with at most one key per query.
 
-    One pass finds each query's 16 largest weights. A row whose 16 are all left out is read as a whole, if a smaller
-    weight could still be among the head's 8.
+    One pass finds each query's 16 largest weights. If none of them can be a link, the whole row is read, unless its
+    smaller weights can't be among the head's 8 largest.
     """
     top = [tensor.cpu() for tensor in weights.top(LISTED)]  # (H, L, 16)
     tokens, count, pairs = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place)), []

@@ -24,12 +24,12 @@ from regard.trace.trace import PairTrace, Trace
 
 @dataclass(frozen=True)
 class Occurrence(Tabular):
-    """One occurrence of the followed word. label: its name in tables, the text's label, with a letter if repeated.
+    """One occurrence of the followed word. label: the text's label, with a letter if the word is repeated.
 
-    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for a state that a saved trace doesn't
-    hold. attends: per layer, mean of heads. heads: single heads. link: over all heads of the layers that a trace holds,
-    the weight on another word that exceeds most what others give at that distance or to that token
-    (`regard.explain.weights.specific_weights`), without repetitions and unknown tokens. None if no weight does.
+    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n. A state that a saved trace lacks is None.
+    attends: per layer, mean of heads. heads: single heads. link: the most distinctive weight on another word in any
+    head of the trace (`regard.explain.weights.specific_weights`), without repetitions and unknown tokens. None if no
+    weight exceeds its expected weight.
     """
 
     label: str
@@ -51,20 +51,20 @@ class Occurrence(Tabular):
         return Word(self.word, self.start, self.end, tuple(self.tokens))
 
     def cosines_to_start(self) -> list[float | None]:
-        """Return each state's cosine to the state that enters layer 0; None for a missing state or another width."""
+        """Return each state's cosine to the state that enters layer 0, None for a missing state or another width."""
         first, *_ = states = [torch.tensor(state or (), dtype=torch.float64) for state in self.hidden_states]
         return [cosine(first, state) if len(state) == len(first) > 0 else None for state in states]
 
     def cosines_to_state_before(self) -> list[float]:
-        """Return each state's cosine to the state before it; the last is of the last hidden state. Needs all states."""
+        """Return each state's cosine to the previous state, up to the last hidden state. Needs all states."""
         states = [*filter(None, self.hidden_states[:-1]), self.last_hidden_state]
         return [cosine(*pair) for pair in pairwise(torch.tensor(states, dtype=torch.float64))]
 
     def rows(self) -> list[Row]:
         """Return one row per layer (or head) and attended token, with the token's weight.
 
-        head: None for the mean of heads. kind: "token" for the largest others, "sink" for an attention sink, "special"
-        for all special tokens together.
+        head: None for the mean of heads. kind: "special" for all special tokens together, "sink" for an attention sink,
+        "token" for the largest other weights.
         """
         found: list[Row] = []
         for each in (*self.attends, *self.heads):
@@ -77,7 +77,7 @@ class Occurrence(Tabular):
 
 @dataclass(frozen=True)
 class OccurrencePair:
-    """Cosines between two occurrences: of their token embeddings and of every state, as in `Occurrence`."""
+    """Cosines between two occurrences' token embeddings, and between their states, as in `Occurrence`."""
 
     a: str
     b: str
@@ -86,7 +86,7 @@ class OccurrencePair:
     hidden_states: list[float | None]
 
     def largest_drop(self) -> tuple[float, int]:
-        """Return the largest drop of the cosine in one layer, and that layer."""
+        """Return the largest drop of the cosine over one layer, and this layer."""
         states = enumerate(pairwise(map(known, self.hidden_states)))
         drops = [(a - b, layer) for layer, (a, b) in states if a is not None and b is not None]
         return max(drops, key=lambda drop: drop[0], default=(0.0, 0))
@@ -96,8 +96,8 @@ class OccurrencePair:
 class ComparedWord:
     """A reference word compared with one occurrence: cosines of token embeddings, last hidden states and all states.
 
-    The reference word is a separate text. Its cosines `token_embeddings` and `last_hidden_state` are of two spaces:
-    nothing follows from their difference. `states[n]` compares states n of both, as in `Neutral`; the last is
+    The reference word is a separate text. The cosines `token_embeddings` and `last_hidden_state` are in different
+    spaces, so their difference means nothing. `states[n]` compares states n of both, as in `Neutral`. The last is
     `last_hidden_state`.
     """
 
@@ -112,7 +112,7 @@ Found = Sequence[tuple[int, Sequence[Word]]]  # text numbers, and the words foun
 
 
 def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:
-    """Find the occurrences of a word in each text; raise a RegardError that names a text without it."""
+    """Find the occurrences of a word in each text. Raise a RegardError that names a text without the word."""
     found = []
     for number, trace in enumerate(traces):
         try:
@@ -124,7 +124,7 @@ def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Fo
 
 @dataclass(frozen=True)
 class ShownWindow:
-    """The origin of a shown text: window number `window` of text `text`, with its tokens [start, stop).
+    """The origin of a shown text: window number `window` of text `text`, with this text's tokens [start, stop).
 
     windows: the number of that text's windows.
     """
@@ -140,8 +140,8 @@ class ShownWindow:
 class Unfolded:
     """Windows as separate texts: their traces, their origins, and the followed word's occurrences in each.
 
-    Each occurrence is in the window in which it is furthest from an edge. If a word is followed, windows without it are
-    left out.
+    Each occurrence belongs to the window in which it is furthest from an edge. If a word is followed, windows without
+    an occurrence are left out.
     """
 
     traces: list[Trace]
@@ -150,7 +150,7 @@ class Unfolded:
 
 
 def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
-    """Split long texts into windows, each with its occurrences of the followed word, if there is one."""
+    """Split long texts into windows, each with its occurrences of the followed word, if any."""
     unfolded = Unfolded([], [], [])
     in_texts: Found = [(n, []) for n in range(len(texts))] if word is None else find_word_in_texts(texts, word)
     for (number, words), text in zip(in_texts, texts, strict=True):
@@ -168,7 +168,7 @@ def occurrences(
     traces: Sequence[Trace], found: Found, labels: Sequence[str], layer: int | None, head: int | None, top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:  # fmt: skip
-    """Describe each occurrence found, with single heads if a layer or head is given."""
+    """Describe each occurrence found, with single heads if a layer or head is requested."""
     occurrences = []
     for number, words in found:
         trace, left_out = traces[number], sinks[number] if sinks else ()
@@ -198,13 +198,13 @@ def occurrences(
 
 
 def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
-    """Label occurrence nth (from 0) of count in a text: the text's label, with a letter if there are several."""
+    """Label occurrence nth (from 0) of count in a text: the text's label, with a letter if count is above 1."""
     return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
 def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trace]) -> list[OccurrencePair]:
-    """Compare every two occurrences, state by state; the last state is the last hidden state."""
-    embeddings, vectors = [], []  # per occurrence: its token embeddings, and its vectors with their lengths
+    """Compare every two occurrences, state by state, up to the last hidden state."""
+    embeddings, vectors = [], []  # per occurrence: token embeddings; vectors with lengths
     for own, trace in zip(occurrences, traces, strict=True):
         kept, learned = kept_numbers(trace.hidden_states), trace.token_embeddings
         embeddings.append(None if learned is None else learned[own.tokens])
@@ -226,7 +226,7 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
 
 
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
-    """Compare the vectors of a reference word, the mean of its tokens, with those of an occurrence."""
+    """Compare the vectors of a reference word (means over its tokens) with those of an occurrence."""
     own, learned = not_special(reference), None
     if reference.token_embeddings is not None and trace.token_embeddings is not None:
         learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
@@ -237,7 +237,7 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
 
 @dataclass(frozen=True)
 class Brought:
-    """A token of another word, and its share of one layer's update through attention."""
+    """A token of another word, and the share of one layer's update that attention brought from it."""
 
     layer: int
     token: int
@@ -249,8 +249,8 @@ class Brought:
 class WordUpdates:
     """An occurrence's layer updates, or the reason why they can't be split exactly.
 
-    most: the largest share of another word of the text in any update, without special tokens and sinks; None if no
-    share is above 0.
+    most: the largest share of another word of the text in any update, without special tokens and sinks. None if no
+    share is positive.
     """
 
     occurrence: str
@@ -262,7 +262,7 @@ class WordUpdates:
 def word_updates(
     trace: Trace | PairTrace, occurrences: Sequence[Occurrence], top: int, sinks: Collection[int] = ()
 ) -> list[WordUpdates]:
-    """Split each layer's update of occurrences in one text.
+    """Split each layer's update of the occurrences in one text.
 
     top: how many source tokens to name. sinks: numbers of tokens that are attention sinks.
     """

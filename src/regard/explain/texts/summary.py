@@ -1,7 +1,7 @@
 """Summarise the attention of a word or of every token: the numbers of `regard see`.
 
-Everything here is a dataclass of strings, integers, floats and lists, so that the terminal, the plots and `--json` show
-the same numbers. Layers and heads count from 0.
+All results are dataclasses of strings, integers, floats and lists, so that the terminal, plots and `--json` show the
+same numbers. Layers and heads count from 0.
 """
 
 from collections.abc import Collection, Sequence
@@ -48,23 +48,23 @@ from regard.trace.layer_subset import calls_made, kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
-AT_ONCE = 1 << 23  # weights of all heads that an overview holds at once
+AT_ONCE = 1 << 23  # weights of all heads in memory at once in an overview
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """All results of `regard see` for some texts.
 
-    layers: the numbers of layers with attention, also of those that a trace doesn't hold. labels: the texts' names in
-    tables. windows: each text's origin, for texts that were read in windows. `sinks[t]`: text t's attention sinks.
-    highlights: of each text; empty if a word is followed. massive: the occurrences and reference words with massive
-    activations; None if no word is followed or a trace doesn't hold all hidden states. layer_updates: how much of each
-    layer's update of the occurrences came from attention. predictions: of models with a language head, at the
-    occurrences and at the end; for a decoder, in place of the occurrences. logit_lenses: each layer's prediction at
-    such positions, if that was requested. target: the decoder's results, for encoder-decoders. neutral: per reference
-    word, its cosines to the followed word in neutral sentences; empty without reference words or such sentences, or if
-    `control.refused` has a reason. control: the neutral sentences as a control, None without them. difference: in
-    neutral sentences, of the two reference words that set two occurrences furthest apart; None without these.
+    layers: the numbers of layers with attention, including those that a trace lacks. labels: the texts' names in
+    tables. windows: each text's origin, if it was read in windows. `sinks[t]`: text t's attention sinks. highlights: of
+    each text, empty if a word is followed. massive: the occurrences and reference words with massive activations. None
+    if no word is followed or a trace lacks hidden states. layer_updates: how much of each layer's update of the
+    occurrences came from attention. predictions: of a language head, at the occurrences and at the end (a decoder's are
+    of the occurrences themselves). logit_lenses: each layer's prediction at these positions, if requested. target: the
+    decoder's results, for encoder-decoders. neutral: per reference word, its cosines to the followed word in neutral
+    sentences. Empty without reference words or such sentences, or if `control.refused` has a reason. control: the
+    neutral sentences, None without them. difference: the cosine to one reference word minus that to another, in neutral
+    sentences, for the two that separate two occurrences most. None without two occurrences or references.
     """
 
     word: str | None
@@ -96,7 +96,7 @@ class Summary:
 class Target:
     """The results of an encoder-decoder's decoder for the targets of some texts.
 
-    summary: of the targets, as of any texts. generated: whether the model wrote each target itself. alignments: one per
+    summary: of the targets, as for any texts. generated: whether the model generated each target. alignments: one per
     text. of_words: the source tokens that occurrences in the targets attend to. to_words: the target tokens that attend
     to occurrences in the texts.
     """
@@ -113,7 +113,7 @@ def summarise(
     control: Sequence[Trace] | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
     names: Names | None = None, lens_of: Any = None, generated: Sequence[bool] = (), unfolded: Unfolded | None = None,
 ) -> Summary:  # fmt: skip
-    """Compute the summary of texts: of one word in them, or without a word of every token."""
+    """Compute the summary of texts: for one word in them, or, without a word, for every token."""
     texts = [trace for trace in traces if isinstance(trace, Trace)]
     pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
     if texts and pairs:
@@ -162,7 +162,7 @@ def _summarise_pairs_of_texts(
 
 
 def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
-    """Find a word in each text and in its target; it has to be in one of the two."""
+    """Find a word in each text and in its target. It has to be in one of the two."""
     if word is None:
         return [], []
     in_sources, in_targets = list[Any](), list[Any]()
@@ -183,7 +183,7 @@ def _summary_of_texts_side(
     head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, both: Sequence[PairTrace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Summary:  # fmt: skip
-    """Summarise texts that one stack of layers reads. both: the pairs whose targets these texts are, if they are."""
+    """Summarise texts that one stack of layers reads. both: if the texts are targets, the pairs they belong to."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
@@ -196,7 +196,7 @@ def _summary_of_texts_side(
             excluded.append({sink.token for sink in sinks_of_texts[n]})
             here = [in_text for in_text in found if in_text[0] == n]
             own = occurrences(traces, here, labels, layer, head, top, excluded)
-            layer_updates += word_updates(both[n] if both else trace, own, top, excluded[n])  # targets: of texts too
+            layer_updates += word_updates(both[n] if both else trace, own, top, excluded[n])  # for targets, both texts
             places += own
             shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
     words = [(traces[o.text], o.as_word()) for o in places]
@@ -243,7 +243,7 @@ def _summary_of_texts_side(
 def _lenses_of_texts(
     summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
 ) -> list[LogitLens]:
-    """Compute the logit lens at the positions of a summary that have predictions."""
+    """Compute the logit lens at all positions with predictions in a summary."""
     made = []
     for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
         readout = Readout(model, trace, source)
@@ -266,9 +266,9 @@ def _predicted_places_of_text(
 
 
 def layer_looked_at(summary: Summary) -> int | None:
-    """Find the layer in which the occurrences attend most to another word, without sinks: its index in `attends`.
+    """Find the layer in which the occurrences attend most to other words, without sinks. Return its index in `attends`.
 
-    The largest weights of the occurrences are summed. None if a trace holds no layer.
+    In each layer, the occurrences' largest weights are summed. None if a trace has no layers.
     """
     totals: list[float] = []
     for rows in zip(*(occurrence.attends for occurrence in summary.occurrences), strict=False):
@@ -281,9 +281,9 @@ def layer_looked_at(summary: Summary) -> int | None:
 
 
 def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
-    """Check whether an occurrence's cosines to reference words, or to `word`, can be compared with neutral sentences.
+    """Return whether an occurrence's cosines to reference words, or to `word`, can be compared with neutral sentences.
 
-    They can't without such sentences, for a word whose tokens differ there, and for massive activations.
+    They can't if there are no such sentences, if the word has other tokens in them, or for massive activations.
     """
     if not summary.neutral or summary.control is None or label in summary.control.otherwise:
         return False
@@ -298,10 +298,10 @@ def leaves_range(summary: Summary, label: str, word: str, value: float) -> str |
 
 @dataclass(frozen=True)
 class StateCosines:
-    """A word's cosines, state by state, to one reference word; if word is None, to its state that enters layer 0.
+    """A word's cosines to one reference word, state by state, or, if word is None, to its own input of layer 0.
 
-    paths: one per occurrence; [0] is of the input of layer 0, [n + 1] of the output of layer n, the last of the last
-    hidden state; None for a state that a trace doesn't hold. neutral: mean and range in neutral sentences.
+    paths: one per occurrence. [0] is for the input of layer 0, [n + 1] for the output of layer n, and the last for the
+    last hidden state. A state that a trace lacks is None. neutral: mean and range in neutral sentences.
     """
 
     word: str | None
@@ -310,7 +310,7 @@ class StateCosines:
 
 
 def curves(summary: Summary) -> list[StateCosines]:
-    """Return the word's cosines to each reference word; without any, to its own state that enters layer 0."""
+    """Return the word's cosines to each reference word or, without reference words, to its own input of layer 0."""
     if not summary.references:
         return [StateCosines(None, [occurrence.cosines_to_start() for occurrence in summary.occurrences], None)]
     neutral = {near.word: near for near in summary.neutral}
@@ -321,7 +321,7 @@ def curves(summary: Summary) -> list[StateCosines]:
 
 
 def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
-    """Return what each token attends to in each layer, [token][layer], in the mean of heads or in one head."""
+    """Return the attention of each token in each layer, [token][layer], of one head or as the mean of heads."""
     head = None if head is None else check_head(trace, head)
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in kept_numbers(trace.attention):

@@ -1,1 +1,1 @@
-"""Hidden states, embeddings and positions as vectors: how alike they are, and how a word moves from layer to layer."""
+"""Compare hidden states, embeddings and positions as vectors, and follow a word's movement from layer to layer."""

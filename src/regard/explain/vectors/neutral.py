@@ -1,8 +1,8 @@
 """Compare a word with reference words in neutral sentences, as a control for the effect of its texts.
 
-A word's cosine to a reference word means little alone, because the word has a cosine in every sentence. So regard puts
-the word into neutral sentences and compares its states with those of the reference word, state by state, as in the
-texts. A text has an effect on the word if its cosine is outside the range of these.
+A word's cosine to a reference word means little alone, because it may be the same in any sentence. So regard also
+compares the word's states in neutral sentences with those of the reference word, state by state. A text has an effect
+on the word if its cosine is outside the range of these.
 """
 
 import math
@@ -24,16 +24,16 @@ from regard.trace.labelled_map import vector
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-# From how many times the median length, in any layer, a token's state is massive. Such activations (Sun et al. 2024,
-# "Massive Activations in Large Language Models") occur on few tokens, most often the first, and are the same few
-# components whatever the token, so that any two of them are alike. Measured: SmolLM2 has 160 times the
-# median on the first token of a text and at most 3 elsewhere, MiniLM 1.6 at most.
+# A state of at least this many times the median length, in any layer, is massive. Such activations (Sun et al. 2024,
+# "Massive Activations in Large Language Models") occur at few tokens, usually the first. They are in the same few
+# components for every token, so any two such states are similar. SmolLM2 reaches 160 times the median at the first
+# token of a text and at most 3 elsewhere, MiniLM at most 1.6.
 MASSIVE = 10.0
 
 
 @dataclass(frozen=True)
 class Massive:
-    """A word or reference word with a massive activation: in some layer, its state is `times` the median length.
+    """A word or reference word with a massive activation: its state in some layer has `times` the median length.
 
     kind: "word" or "reference". of: the label of the occurrence, empty for a reference word.
     """
@@ -48,9 +48,9 @@ class Massive:
 class Neutral:
     """Cosines of the followed word to a reference word in neutral sentences: mean, smallest and largest per state.
 
-    [0] is of the states that enter layer 0, [n + 1] of those that leave layer n, the last of the last hidden states,
-    after the final norm if there is one; None for a state that a trace doesn't hold. The reference word is a separate
-    text. sentences: how many have the word.
+    [0] is for the input of layer 0, [n + 1] for the output of layer n, and the last for the last hidden state, after
+    the final norm if there is one. A state that a trace lacks is None. The reference word is a separate text.
+    sentences: the number of sentences with the word.
     """
 
     word: str
@@ -64,7 +64,7 @@ class Neutral:
 class Difference:
     """The cosine to one reference word minus the cosine to another, in neutral sentences: mean and range per state.
 
-    words: the two reference words, whose difference sets two occurrences furthest apart in the last state.
+    words: the two reference words. In the last state, their difference separates two occurrences most.
     """
 
     words: tuple[str, str]
@@ -77,8 +77,8 @@ class Difference:
 class Control:
     """The neutral sentences as a control.
 
-    sentences: those in which the word has the same tokens as in a text. refused: why there is no range, None if there
-    is one. otherwise: the labels of occurrences whose tokens too few sentences have.
+    sentences: those in which the word has the same tokens as in a text. refused: the reason why there is no range, or
+    None. otherwise: the labels of occurrences whose tokens occur in too few sentences.
     """
 
     sentences: list[str]
@@ -92,7 +92,7 @@ def not_special(trace: Trace) -> list[int]:
 
 
 def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
-    """Divide the length of each token's state by the median, in the layer with the largest ratio; by id() of the trace.
+    """Divide each token's state length by the median, in the layer with the largest ratio. Keys are id() of the trace.
 
     A layer's median is over the tokens of `traces` that aren't special. others: compared with it as well.
     """
@@ -108,7 +108,7 @@ def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] =
 def massive_activations(
     words: Sequence[tuple[Trace, Word]], labels: Sequence[str], traces: Sequence[Trace], references: Sequence[Trace]
 ) -> list[Massive]:
-    """Find the words and reference words with massive activations, whose cosines say little. labels: of the words."""
+    """Find words and reference words with massive activations, whose cosines mean little. labels: of the words."""
     times = state_lengths_over_median(traces, references)
     named = [("word", word.text, label, trace, list(word.tokens))
              for (trace, word), label in zip(words, labels, strict=True)]  # fmt: skip
@@ -120,18 +120,18 @@ def massive_activations(
 def neutral(
     word: str, occurrences: Sequence[tuple[str, Trace, Word]], control: Sequence[Trace], references: Sequence[Trace]
 ) -> tuple[list[Neutral], Control, list[tuple[Trace, Word]]]:
-    """Compute a word's cosines to reference words in neutral sentences, of which `control` has the traces.
+    """Compute a word's cosines to reference words in neutral sentences. control: traces of the sentences.
 
-    Also returned are the sentences as a control, and the word's occurrences that count, each with its trace.
+    Also return the `Control`, and the word's occurrences that were used, each with its trace.
 
-    If the word occurs several times in a sentence, each occurrence counts, except those with a massive activation. An
-    occurrence is compared with sentences in which the word has the same tokens, at least 12 of them. The range is over
-    all such sentences, whatever occurrence they are for.
+    All occurrences of the word in a sentence are used, except those with a massive activation. An occurrence in a text
+    is compared with sentences in which the word has the same tokens, at least 12 of them. There is one range, over all
+    sentences that any occurrence is compared with.
     """
     spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
     whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
     times = state_lengths_over_median(control) if whole else {}
-    placed: list[tuple[Trace, list[Word]]] = []  # the word's occurrences in each sentence, without massive activations
+    placed: list[tuple[Trace, list[Word]]] = []  # occurrences in each sentence, none massive
     for number, trace in enumerate(control, 1):
         try:
             found = trace.word(word)
@@ -161,10 +161,10 @@ def neutral(
 def largest_difference(
     references: Sequence[Trace], ends: Sequence[Sequence[float]], in_control: Sequence[tuple[Trace, Word]]
 ) -> Difference | None:
-    """Find the two reference words whose difference of cosines sets two occurrences furthest apart.
+    """Find the two reference words whose difference of cosines separates two occurrences most.
 
-    ends: for each reference, its cosine to each occurrence in the last state. in_control: as `neutral` returns it. None
-    for one reference word, or if the number of occurrences isn't 2.
+    ends: for each reference, its cosine to each occurrence in the last state. in_control: as `neutral` returns it.
+    Returns None for a single reference word, or unless there are two occurrences.
     """
     apart = [one[0] - one[1] for one in ends if len(one) == 2]
     if len(apart) < len(ends) or not in_control or len(apart) < 2 or max(apart) == min(apart):
@@ -178,7 +178,7 @@ def largest_difference(
 
 
 def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"] | None:
-    """Return the direction in which a cosine leaves the neutral range, at the two decimals that are shown, or None."""
+    """Return the direction in which a cosine leaves the neutral range, or None. Both are rounded to two decimals."""
     low, high = neutral.low[-1], neutral.high[-1]
     if low is None or high is None or not math.isfinite(cosine):
         return None
@@ -187,9 +187,9 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
 
 
 def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
-    """Compute the cosine of each state of a word to the same state of a reference word, the mean of its tokens.
+    """Compute the cosine of each state of a word to the same state of a reference word (the mean over its tokens).
 
-    The last is of the last hidden states; None for a state that one of the traces doesn't hold.
+    The last is for the last hidden states. A state that one of the traces lacks is None.
     """
     tokens = not_special(reference)
     held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
@@ -201,7 +201,7 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
 
 
 def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:
-    """Yield the mean, smallest and largest number of each state, None for a state without a known number."""
+    """Yield the mean, smallest and largest number of each state, None for states without numbers."""
     states = []
     for column in zip(*rows, strict=True):
         values = [value for value in column if value is not None and math.isfinite(value)]

@@ -1,4 +1,4 @@
-"""Project vectors to the plane that keeps most of their variance."""
+"""Project vectors onto the plane that keeps most of their variance."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Plane:
 def plane(vectors: Float[Tensor, "n M"]) -> Plane:
     """Compute the plane that keeps most of the variance of at least two vectors.
 
-    Signs are fixed (the largest component of each axis is positive), so that plots don't flip from run to run.
+    The largest component of each axis is positive, so that plots don't flip from run to run.
     """
     vectors = vectors.double()
     centre = vectors.mean(0)

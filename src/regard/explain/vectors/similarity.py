@@ -21,7 +21,7 @@ MEASURES = ("cosine", "dot", "euclidean")
 
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
-    """Compute the cosine of the angle between two vectors in float64; NaN if one of them is zero."""
+    """Compute the cosine of the angle between two vectors in float64, NaN if one of them is zero."""
     a, b = a.double(), b.double()
     return float(torch.dot(a, b) / (a.norm() * b.norm()))
 
@@ -37,7 +37,7 @@ def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str =
         raise RegardError(f"measure {measure!r} is not known: it may be {', '.join(MEASURES)}")
     a, b = a.double(), b.double()
     if measure == "euclidean":
-        # Without |a|² + |b|² - 2ab, which cancels: the distance of a vector to itself has to be 0.
+        # |a|² + |b|² - 2ab would suffer from cancellation, but the distance of a vector from itself has to be 0.
         return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
     dots = a @ b.transpose(-1, -2)
     return dots if measure == "dot" else dots / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
@@ -50,7 +50,7 @@ def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
 
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
-    """Compare words or tokens of one text or several with each other: one table per hidden state."""
+    """Compare words or tokens of one or several texts with each other, in one table per hidden state."""
     found = [states_of(trace, place) for trace, place in places]
     shapes = {tuple(each.shape) for each in found}
     if len(shapes) > 1:
@@ -61,7 +61,7 @@ def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine")
 
 
 def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str = "cosine") -> Float[Tensor, "Na Nb"]:
-    """Compare every hidden state of one word with every hidden state of another; the diagonal is layer by layer."""
+    """Compare every hidden state of one word with every hidden state of another. The diagonal compares equal layers."""
     first, second = states_of(*a), states_of(*b)
     if first.shape[1] != second.shape[1]:
         raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")

@@ -1,1 +1,1 @@
-"""Attention weights: rows of weights, heads by what they follow, attention sinks, word alignment across two texts."""
+"""Explain attention weights: attended tokens, scores of heads, attention sinks, and word alignment of two texts."""

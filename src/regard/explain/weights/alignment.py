@@ -1,10 +1,10 @@
 """Align the words of a translation with source words, by an encoder-decoder's cross-attention.
 
-Row i of a decoder reads target token i and writes token i + 1, so a target token has two rows: the previous row, which
-writes it, and its own row, which reads it. In a trained model, one layer's rows attend to the source of the token that
-they write (Bahdanau et al. 2015), and a lower layer's rows attend to the source of the token that they read (Chen et
-al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). regard finds these layers without a gold
-standard: they are independent views of one alignment, so it chooses the two layers whose views agree most.
+Row i of a decoder reads target token i and writes token i + 1. So a target token has two rows: the previous row writes
+it, and its own row reads it. In a trained model, the rows of one layer attend to the source of the token that they
+write (Bahdanau et al. 2015), and those of a lower layer to the source of the token that they read (Chen et al. 2020,
+"Accurate Word Alignment Induction from Neural Machine Translation"). regard finds these layers without a gold standard.
+They are independent views of one alignment, so it chooses the two layers whose views agree most.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,10 +38,10 @@ class Aligned:
 class Alignment:
     """The alignment of one text and its target.
 
-    written_layer, read_layer: the layers shown. agreement: between these two views, at most 1, 0 for none.
-    head: the head of these weights, None for the mean of heads. tokens: one entry per target token.
-    `weights[n][i][j]`: the weight from row i, which reads target token i and writes token i + 1, to source token j in
-    layer layers[n], for all layers of the trace. sinks: source tokens that are attention sinks of the cross-attention.
+    written_layer, read_layer: the layers shown. agreement: of these two layers, from 0 (none) to 1. head: the head of
+    these weights, None for the mean of heads. tokens: one entry per target token. `weights[n][i][j]`: the weight from
+    row i, which reads target token i and writes token i + 1, to source token j in layer layers[n], for all layers of
+    the trace. sinks: source tokens that are attention sinks of the cross-attention.
     """
 
     text: int
@@ -57,11 +57,11 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Across:
-    """A word's cross-attention to or from the other text, one entry per layer: mean of heads, or the requested head.
+    """A word's cross-attention to or from the other text, one entry per layer, of the requested head or mean of heads.
 
     For a target word: its attention to each source token, in the rows that write it (none for the first token) and in
-    those that read it. For a source word: the attention from each target token, when it is written and when it is read.
-    These don't add up to 1.
+    those that read it. For a source word: the attention from each target token, as it is written and as it is read. The
+    weights from different target tokens don't sum to 1.
     """
 
     occurrence: str
@@ -72,21 +72,21 @@ class Across:
 def align(
     pair: PairTrace, text: int = 0, *, layers: tuple[int, int] | None = None, head: int | None = None, top: int = 5
 ) -> Alignment:
-    """Align the tokens of a target with those of its source. text: the pair's number among several.
+    """Align the tokens of a target with those of its source. text: the number of the pair.
 
-    layers: whose rows to show (as tokens are written, as they are read). Default: the two that `choose` finds for this
-    pair. head: use this head's weights instead of the mean of heads. top: how many tokens a row names. The caller
-    checks that layers and heads exist.
+    layers: the layer whose rows show written tokens, and the layer for read tokens. Default: those that `choose` finds
+    for this pair. head: use this head instead of the mean of heads. top: the number of source tokens to list per row.
+    The caller checks that layers and heads exist.
     """
     numbers, weights = list(kept_numbers(pair.decoder.cross)), cross_attention_rows(pair, head)
     written, read = choose([pair], head) if layers is None else layers
     for layer in (written, read):
-        pair.decoder.cross[layer]  # raises if the trace doesn't hold it
+        pair.decoder.cross[layer]  # raises if the trace lacks it
     above, below = numbers.index(written), numbers.index(read)
     agreement = float(_layer_agreements(pair, head)[above, below])
     source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
     numbered = [sink.token for sink in apart]
-    # The row before a token writes it: nothing writes the first, and nothing is written by the last.
+    # The row before a token writes it. No row writes the first token, and the last row writes no token of the target.
     writes = [None, *attended(weights[above, :-1], source, written, head, top, numbered)]
     reads = attended(weights[below], source, read, head, top, numbered)
     tokens = [Aligned(n, token.text, writes[n], reads[n]) for n, token in enumerate(target)]
@@ -94,10 +94,10 @@ def align(
 
 
 def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, int]:
-    """Choose the layer whose rows best show a written token's source, and the layer for tokens that are read.
+    """Choose the layer whose rows best show the source of written tokens, and the layer for read tokens.
 
-    These two layers agree most, over all pairs, weighted by their tokens; of equal ones the first. The traces hold the
-    same layers.
+    These two layers agree most, over all pairs, weighted by their tokens. Of equal layers, the first are chosen. All
+    traces need the same layers.
     """
     total = sum(_layer_agreements(pair, head) * len(pair.decoder.tokens) for pair in pairs)
     assert isinstance(total, Tensor)
@@ -107,7 +107,7 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
 
 
 def _layer_agreements(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
-    """Compute how far every two layers agree on the word alignment, without special tokens and sinks."""
+    """Compute how much every two layers agree on the word alignment, without special tokens and sinks."""
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
@@ -115,7 +115,7 @@ def _layer_agreements(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]
 
 
 def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
-    """Stack the cross-attention of every layer that the trace holds: of one head, or the mean of heads."""
+    """Stack the cross-attention of all layers in the trace, of one head or as the mean of heads."""
     maps = [pair.decoder.cross[n] for n in kept_numbers(pair.decoder.cross)]
     if not maps:
         raise RegardError(f"the trace of {pair.status.model} has no cross-attention")
@@ -123,10 +123,10 @@ def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N 
 
 
 def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Tensor, "N N"]:
-    """Compute how far the writing rows of one layer agree with the reading rows of another: [writing, reading].
+    """Compute how much the writing rows of one layer agree with the reading rows of another, [writing, reading].
 
-    The mean cosine of a target token's two rows, over the tokens `own` (none of them the first), minus that of rows of
-    different tokens: layers whose rows all look at one position agree on nothing.
+    Agreement is the mean cosine of a target token's two rows, over the tokens `own` (without the first token), minus
+    the mean cosine of rows of different tokens. Layers whose rows all attend to one position therefore don't agree.
     """
     count = len(own)
     if count < 2:
@@ -140,7 +140,7 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Return a target word's attention to each source token in each layer, the mean over the word's tokens."""
+    """Return a target word's attention to each source token in each layer, as the mean over the word's tokens."""
     weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
@@ -152,7 +152,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Return each target token's attention to a source word in each layer, the sum over the word's tokens."""
+    """Return each target token's attention to a source word in each layer, as the sum over the word's tokens."""
     read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder
@@ -172,7 +172,7 @@ def _attended_rows(
 
 
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
-    """Explain why `choose` chose an alignment's layers. texts: the number of texts."""
+    """Explain in a sentence why `choose` chose an alignment's layers. texts: the number of texts."""
     written, read = alignment.written_layer, alignment.read_layer
     best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     if written == read:

@@ -1,4 +1,4 @@
-"""Sort rows of attention weights for readers: special tokens and sinks separately, then the largest weights."""
+"""Sort rows of attention weights for display: special tokens and sinks separately, then the largest weights."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import Trace
 
-UNKNOWN = ("[UNK]", "<unk>")  # the unknown token in vocabularies
+UNKNOWN = ("[UNK]", "<unk>")  # names of the unknown token
 
 
 @dataclass(frozen=True)
 class Share:
-    """A token that attention goes to, and its weight, a fraction of 1."""
+    """A token that receives attention, and its weight, a fraction of 1."""
 
     token: int
     text: str
@@ -34,7 +34,7 @@ class Attended:
     """The attention of one token or word in one layer: of one head, or (head None) the mean of all heads.
 
     special: the weight on all special tokens. sinks: the weight on each attention sink, in the text's order. top: the
-    largest others. weights: one for every token, None in an overview.
+    largest other weights. weights: the weight on every token, None in an overview.
     """
 
     layer: int
@@ -60,8 +60,8 @@ def attended(
     named[numbered] = False
     rest, count = weights.masked_fill(~named, 0), min(top, weights.shape[1])
     if weights.dtype == torch.float32:
-        # The bits of numbers that aren't negative sort as the numbers do. Joined with the position, counted from the
-        # end, they are one key by which the first of equal weights comes first, in a tenth of a sort's time.
+        # The bits of nonnegative floats sort like the floats. Together with the position, counted from the end, they
+        # form a single key, in which the first of equal weights is largest. A stable sort takes ten times as long.
         behind = torch.arange(last, -1, -1, device=weights.device)
         keys = (rest.contiguous().view(torch.int32).long() << 32) | behind
         places = last - (keys.topk(count).values & 0xFFFFFFFF)
@@ -72,30 +72,30 @@ def attended(
     for largest, numbers, special, own in zip(*(column.tolist() for column in columns), strict=True):
         best = [Share(n, tokens[n].text, each) for each, n in zip(largest, numbers, strict=True) if each > 0]
         apart = [Share(n, tokens[n].text, each) for n, each in zip(numbered, own, strict=True) if each > 0]
-        found.append(Attended(layer, head, special, apart, best, None))  # weights of 0 aren't named
+        found.append(Attended(layer, head, special, apart, best, None))  # weights of 0 aren't listed
     return [replace(each, weights=row) for each, row in zip(found, weights.tolist(), strict=True)] if whole else found
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
-    """Check a layer and a head, of which -1 is the last, and return their numbers from 0."""
+    """Check a layer and a head (-1 is the last), and return their numbers from 0."""
     return (None if layer is None else check_layer(trace, layer), None if head is None else check_head(trace, head))
 
 
 def check_layer(trace: Trace, layer: int) -> int:
-    """Check a layer of a trace, of which -1 is the last, and return its number from 0."""
+    """Check a layer of a trace (-1 is the last), and return its number from 0."""
     layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
-    trace.attention[layer]  # raises if the trace doesn't hold it
+    trace.attention[layer]  # raises if the trace lacks it
     return layer
 
 
 def check_head(trace: Trace, head: int) -> int:
-    """Check a head of a trace, of which -1 is the last, and return its number from 0."""
+    """Check a head of a trace (-1 is the last), and return its number from 0."""
     held = held_attention_calls(trace)
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
 
 
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
-    """Return the attention calls whose maps the trace of one text holds, at least one."""
+    """Return the attention calls whose maps are in the trace of a single text. Raises RegardError if there are none."""
     refuse_pairs(trace)
     if not (held := call_numbers(trace.attention)):
         raise RegardError(f"the trace of {trace.status.model} has no attention")
@@ -103,7 +103,7 @@ def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
 
 
 def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
-    """Return the maps (H, L, L) of a trace's calls; check that their keys are the text's tokens."""
+    """Return the maps (H, L, L) of a trace's calls, after checking that their keys are the text's tokens."""
     maps: list[AttentionMap] = []
     calls, size = held_attention_calls(trace), len(trace.tokens)
     for call in calls:
@@ -117,7 +117,8 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
 class WordLink:
     """A word's weight on a token of another word, in one head.
 
-    weight: a fraction of 1. others: the expected weight, the larger of what others give there and to that token.
+    weight: a fraction of 1. others: the expected weight, the larger of other queries' mean weights at the same distance
+    and on the same token.
     """
 
     layer: int
@@ -129,9 +130,9 @@ class WordLink:
 
 
 def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
-    """Return the numbers of other words' tokens: not own, no sinks, not special, with a letter or a digit.
+    """Return the numbers of other words' tokens, without own tokens, sinks, special tokens and punctuation.
 
-    Unknown tokens aren't words. own, sinks: the numbers of the word's tokens, and of attention sinks.
+    Unknown tokens are left out, too. own, sinks: the numbers of the word's tokens, and of attention sinks.
     """
     return [
         number
@@ -144,10 +145,10 @@ def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection
 def keys_of_other_words(
     tokens: Sequence[Token], groups: Sequence[Sequence[int]], sinks: Collection[int] = ()
 ) -> Bool[Tensor, "g S"]:
-    """Mark, for each of several words given by their tokens, the tokens of other words.
+    """Mark the tokens of other words, for each of several words passed as token numbers.
 
-    Left out are words that are spelled alike, since many heads look at repetitions, and the other pieces of a word to
-    which the tokens belong.
+    Words with the same spelling are left out, because many heads attend to repetitions. So are other pieces of the
+    word.
     """
     spans = words(tokens)
     names = [spelling(tokens, word).casefold() for word in spans]

@@ -1,20 +1,20 @@
-"""Average every head's scores over texts: traces, a corpus, or repeated or exchanged random tokens.
+"""Average every head's scores over traces of texts, a corpus, repeated random tokens, or texts with shuffled tokens.
 
-Repeated random tokens: heads can only follow the repetition. This is the test of Olsson et al. 2022, "In-context
-Learning and Induction Heads": in a text w x y … w x y …, an induction head at the second w attends to x, the token
+In repeated random tokens, heads can only follow the repetition. This is the test of Olsson et al. 2022, "In-context
+Learning and Induction Heads". In a text w x y … w x y …, an induction head at the second w attends to x, the token
 after the first w. `head_scores` defines previous, duplicate and induction.
 
-Exchanged tokens show whether a head follows positions or content. The tokens in the first three quarters of a text are
-exchanged, except for the very first token, to which many heads always attend. The tokens in the last quarter stay, and
-their attention to the exchanged tokens is compared: w in the original text, w' in the exchanged text. Token j is now at
-m(j):
+Shuffled tokens show whether a head follows positions or content. The first three quarters of a text are shuffled,
+except for the very first token, to which many heads always attend. The tokens in the last quarter stay. Their attention
+to the shuffled tokens is compared: w in the original text, w' in the shuffled text. m(j) is the new position of token
+j:
 
     position    similarity of w[i, j] and w'[i, j]: the same position, another token
     content     similarity of w[i, j] and w'[i, m(j)]: the same token, another position
 
-The similarity is Bray-Curtis, Σ min(a, b) / (Σ (a + b) / 2), from 0 (nothing in common) to 1 (equal). A head with even
-attention is similar in both, and a head that follows both at once is similar in neither. Keys are contextual: exchanged
-tokens have other vectors, because their neighbours differ.
+The similarity is Bray-Curtis, Σ min(a, b) / (Σ (a + b) / 2), from 0 (no overlap) to 1 (equal). A head with even
+attention has high values of both, and a head that needs both position and content has low values of both. Keys are
+contextual: shuffled tokens have other vectors, because their neighbours differ.
 """
 
 from collections.abc import Sequence
@@ -43,22 +43,23 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("queries", "nexts", "duplicates", "inductions")
-OVER = {  # the others are means over all queries
+OVER = {  # other scores are means over all queries
     "next": "nexts", "duplicate": "duplicates", "induction": "inductions", "successor": "successors",
 }  # fmt: skip
 SHARE = "share"  # a fraction of a token's attention, from 0 to 1
-ALIKE = "likeness"  # similarity of the attention of two texts, from 0 to 1
+ALIKE = "likeness"  # similarity of attention in two texts, from 0 to 1
 CROSS_SCORES = ("written", "read", "successor", "special")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMeans(Tabular):
-    """The mean scores of every head by name, (layers, H) each; NaN if no query has such a key.
+    """The mean scores of every head by name, each (layers, H), with NaN if no query has such a key.
 
-    entropy is in nats, distance in tokens, the others are fractions from 0 to 1. counts: all queries, those followed by
-    a token (nexts), those with an earlier token of their id (duplicates), those with one that is followed by a token
-    (inductions); for cross-attention, those whose source is followed by a token (successors). layers: the layer of each
-    row, empty for 0, 1, 2, …. model, notes: for an embedding index, the model that read the texts, and notes on them.
+    entropy is in nats, distance in tokens, and all others are fractions from 0 to 1. counts: the number of queries, of
+    queries with a next token (nexts), of those with an earlier token of the same id (duplicates), and of those with a
+    token after such an earlier token (inductions). For cross-attention, successors is the number of queries whose
+    source token has a next token. layers: the layer of each row, empty for 0, 1, 2, …. model, notes: for an embedding
+    index, the model that read the texts, and notes on the texts.
     """
 
     scores: dict[str, Float[np.ndarray, "layers H"]]
@@ -68,7 +69,7 @@ class HeadMeans(Tabular):
     notes: tuple[str, ...] = ()
 
     def layer(self, row: int) -> int:
-        """Return the layer of a row of the tables of head scores."""
+        """Return the layer of a row in the tables of head scores."""
         return self.layers[row] if self.layers else row
 
     def count(self, name: str) -> int:
@@ -88,7 +89,7 @@ class HeadMeans(Tabular):
     def best(
         self, name: str, count: int = 3, by: Float[np.ndarray, "layers H"] | None = None
     ) -> list[tuple[int, int, float]]:
-        """Return the heads with the largest score of a name, or with the largest `by`: (layer, head, score).
+        """Return the heads with the largest named score, or the largest `by`, as (layer, head, score).
 
         Heads whose score or `by` is NaN are left out.
         """
@@ -100,7 +101,7 @@ class HeadMeans(Tabular):
 
 
 def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
-    """Average the head scores of several texts, weighted by the number of queries that a score averages over."""
+    """Average the head scores of several texts, weighted by the number of queries that each score averages over."""
     if not found:
         raise RegardError("mean_scores: got no scores, expected those of at least one text")
     calls = found[0].calls
@@ -120,10 +121,10 @@ def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The meaning of a score, and the target of a head's attention if its score is high.
+    """The meaning of a score, and where a head with a high score attends.
 
-    looks_at: the target in a few words, empty if no overview lists the score. says: the meaning as a sentence. unit:
-    "share", "likeness", "nats" or "tokens". mean_of: the tokens that the score averages over, if not all.
+    looks_at: the attended tokens in a few words, empty if no overview lists the score. says: the meaning as a sentence.
+    unit: "share", "likeness", "nats" or "tokens". mean_of: the tokens that the score averages over, if not all.
     """
 
     looks_at: str
@@ -168,23 +169,23 @@ MEANINGS = {
 
 
 def is_share(name: str) -> bool:
-    """Check whether a score is from 0 to 1, so that it can share a scale with other such scores."""
+    """Return whether a score is a fraction from 0 to 1, so that it can share a scale with other fractions."""
     return MEANINGS[name].unit in (SHARE, ALIKE)
 
 
 def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
-    """Score every cross-attention head over one pair of texts or several; each target token counts once.
+    """Score every cross-attention head over one or several pairs of texts, with equal weight for each target token.
 
-    Row i reads target token i and writes token i + 1. With a(i) the source token that target token i comes from, as
-    `align` finds it, and w the weights of one head, each score is a mean over the target tokens that aren't special:
+    Row i reads target token i and writes token i + 1. a(i) is the source token to which `align` aligns target token i,
+    and w are the weights of one head. Each score is a mean over the target tokens that aren't special:
 
         written     w[i - 1, a(i)]      the source of the token that is written now     Bahdanau et al. 2015
         read        w[i, a(i)]          the source of the token that was read           Chen et al. 2020
         successor   w[i, a(i) + 1]      the source token after it
         special     Σ w[i, j] over the source's special tokens and sinks j
 
-    If a translation goes word by word, the successor is written next, so written and successor are both large. They
-    differ if the order changes.
+    In a word-by-word translation, the successor is written next, so written and successor are both large. They differ
+    if the word order changes.
     """
     for pair in pairs:
         if not isinstance(pair, PairTrace):
@@ -214,19 +215,19 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
     return HeadMeans(scores, counts, layers)
 
 
-REPEATED = ("previous", "duplicate", "induction")  # the other scores are of natural texts
+REPEATED = ("previous", "duplicate", "induction")  # other scores need natural texts
 LENGTH, TEXTS = 40, 4
-MIN_TOKENS = 8  # of a text that are not special, to exchange some
+MIN_TOKENS = 8  # of a text, without special tokens, so that enough can be shuffled
 EXCHANGES = 4
 EXCHANGED = ("position", "content", "looked")
 
 
 def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) -> list[int]:
-    """Draw `length` different token ids at random, repeated `repeats` times, between the model's special tokens.
+    """Draw `length` different random token ids, repeat them `repeats` times, and add the special tokens around them.
 
-    The tokens consist of letters alone; for a model without a tokenizer, any id is drawn.
+    The tokens consist of letters only. For a model without a tokenizer, any id can be drawn.
 
-    model: whose vocabulary to draw from. seed: of the random generator.
+    model: the model whose vocabulary is used. seed: the seed of the random generator.
     """
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models with a single stack")
@@ -256,11 +257,11 @@ def special_around(model: "Model") -> tuple[list[int], list[int]]:
 
 
 def _drawable_ids(model: "Model") -> Int[np.ndarray, " V"]:
-    """Return the ids that can be drawn: of tokens that consist of letters, or any without a tokenizer."""
+    """Return the ids that can be drawn: those of tokens that consist of letters, or all without a tokenizer."""
     count = model._session.original.get_input_embeddings().num_embeddings
     if model._tokenizer is None:
         return np.arange(count)
-    marks = "\u2581\u0120#"  # marks of a word's start or continuation in common vocabularies
+    marks = "\u2581\u0120#"  # mark a word's start or continuation in common vocabularies
     spelled = enumerate(model._tokenizer.convert_ids_to_tokens(range(min(count, len(model._tokenizer)))))
     special = set(model._tokenizer.all_special_ids)
     plain = [n for n, each in spelled if n not in special and each is not None and each.strip(marks).isalpha()]
@@ -268,9 +269,9 @@ def _drawable_ids(model: "Model") -> Int[np.ndarray, " V"]:
 
 
 def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS, seed: int = 0) -> HeadMeans:
-    """Score every head of a model on texts of `length` different random tokens, repeated once.
+    """Score every head of a model on texts that repeat `length` different random tokens once.
 
-    The scores are means over the texts, which seed draws.
+    The scores are means over the texts. seed: the seed of the random tokens.
     """
     traces = (_trace_attention(model, random_ids(model, length, 2, seed=seed + n)) for n in range(texts))
     means = mean_scores([head_scores(trace) for trace in traces])
@@ -280,11 +281,10 @@ def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS,
 def content_or_position(
     model: "Model", texts: Sequence[str] | Sequence[Sequence[int]], *, exchanges: int = EXCHANGES, seed: int = 0
 ) -> HeadMeans:
-    """Compare every head's attention in texts and in the same texts with exchanged tokens.
+    """Compare every head's attention in texts and in the same texts with shuffled tokens.
 
-    Returns position, content, and looked: how much the queries attend to the tokens that changed positions; if that is
-    next to nothing, the other two say little. They are means over texts and exchanges; NaN if a head attends to none of
-    these tokens.
+    Returns position, content, and looked, which is the attention to the shuffled tokens. If looked is close to 0, the
+    other two mean little. All are means over texts and shuffles, NaN for a head that attends to none of these tokens.
     """
     texts = list(check_texts(texts, "content_or_position", ", or a list of ids for each"))
     if not texts or exchanges < 1:
@@ -317,7 +317,7 @@ def content_or_position(
 
 
 def _trace_attention(model: "Model", text: str | Sequence[int]) -> Trace:
-    """Trace a text, or ids, only for the attention that head scores need."""
+    """Trace a text or its ids, and keep only the attention that head scores need."""
     given: Any = {"text" if isinstance(text, str) else "ids": text}
     return model.trace(**given, logits=False, attention_outputs=False)
 
@@ -327,8 +327,8 @@ def compare(
 ) -> tuple[tuple[CallNumber, ...], Float[Tensor, "3 layers H"]]:
     """Compare two traces' attention: position, content and looked, for every head of every call.
 
-    queries: the rows to compare. region: the keys that changed positions; moved: token region[n] is at region[moved[n]]
-    in the other trace.
+    queries: the rows to compare. region: the keys that are shuffled. moved: in the other trace, token region[n] is at
+    region[moved[n]].
     """
     refuse_pairs(other)
     calls = held_attention_calls(trace)
@@ -346,13 +346,13 @@ def compare(
 
 
 def _bray_curtis_similarity(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[Tensor, " H"]:
-    """Compute the Bray-Curtis similarity of two tables for each head; NaN if both are zero."""
+    """Compute the Bray-Curtis similarity of two tables for each head, NaN if both are zero."""
     both = (one + other).sum((1, 2)) / 2
     return torch.minimum(one, other).sum((1, 2)) / torch.where(both > 0, both, torch.nan)
 
 
 def _draw_cycle(count: int, random: torch.Generator) -> Int[Tensor, " n"]:
-    """Draw a new position for each of n tokens, all in one random cycle, so that none stays."""
+    """Draw new positions for n tokens, in a single random cycle, so that every token moves."""
     order = torch.randperm(count, generator=random)
     moved = torch.empty_like(order)
     moved[order] = order.roll(-1)

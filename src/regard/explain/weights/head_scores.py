@@ -1,25 +1,23 @@
 """Score every head by what its attention follows: positions, special tokens and sinks, repeated tokens.
 
-With w the weights (L, S) of one head and q the tokens of the text as queries, special ones and the first aside (of
-causal models the first sees itself alone), each score is a mean over q of a part of the row w[i], from 0 to 1:
+w are the weights (L, S) of one head. Each score is a part of the row w[i], from 0 to 1, as the mean over all queries i
+except special tokens and the first token (in causal models, it sees only itself):
 
     previous    w[i, i - 1]                                             Clark et al. 2019, Voita et al. 2019
     next        w[i, i + 1], of queries with a token after them         Clark et al. 2019, Voita et al. 2019
     same        w[i, i]                                                 Clark et al. 2019
     special     Σ w[i, j] over special tokens j                         Clark et al. 2019
     first       w[i, 0]                                                 Xiao et al. 2023
-    sinks       Σ w[i, j] over attention sinks j (`explain.weights.sinks`), with what the head's learned sink takes
-                                                                        Xiao et al. 2023
+    sinks       Σ w[i, j] over attention sinks j, and a learned sink    Xiao et al. 2023
     duplicate   Σ w[i, j] over j < i of the same token id               Wang et al. 2022
-        induction   Σ w[i, j] over j < i after a token of the same id:      Olsson et al. 2022
-                id[j - 1] = id[i]
+    induction   Σ w[i, j] over j < i with id[j - 1] = id[i]             Olsson et al. 2022
 
-The means of the last two are over the queries that have such a j. Olsson et al. measure induction ("prefix matching")
-on repeated random tokens, where a head can only follow the repetition: `model.trace(ids=ids + ids)` gives that number.
-A natural text's score is of its own repetitions. A score says where a head looks, not what that does.
+The last two are means over the queries with such a j. Olsson et al. measure induction ("prefix matching") on repeated
+random tokens, where a head can only follow the repetition. `head_scores(model.trace(ids=ids + ids))` computes this
+score. In a natural text, the score depends on its repetitions. A score shows where a head attends, not its effect.
 
 Clark et al. 2019, "What Does BERT Look At?"; Voita et al. 2019, "Analyzing Multi-Head Self-Attention" (who count how
-often the largest weight is at a position, where this is the mean weight); Olsson et al. 2022, "In-context Learning and
+often the largest weight is at a position, instead of averaging weights); Olsson et al. 2022, "In-context Learning and
 Induction Heads"; Wang et al. 2022, "Interpretability in the Wild" (duplicate token heads); Xiao et al. 2023, "Efficient
 Streaming Language Models with Attention Sinks".
 """
@@ -40,19 +38,19 @@ from regard.explain.weights.sinks import sinks_of
 from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
-SCORED = 2048  # tokens of a text up to which a page reads every weight: its heads are scored, a word is followed
-BLOCK = 1 << 22  # weights of all heads that are read at once
+SCORED = 2048  # tokens; in longer texts, a page doesn't read every weight to score heads or follow a word
+BLOCK = 1 << 22  # weights of all heads read at once
 
 Scores = Float[Tensor, "layers H"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadScores(Tabular):
-    """The scores of every head as defined above: (layers, heads) in float64, one row per attention call.
+    """The scores of every head as defined above, (layers, heads) in float64, one row per attention call.
 
-    calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
-    fewer heads than others. queries, nexts, duplicates, inductions: how many queries the means, and those of next,
-    duplicate and induction, are over. sink_tokens: the numbers of the tokens that are attention sinks.
+    calls: each row's layer, and the number of the attention call in this layer. NaN: no query of the text has such a
+    key, or the layer has fewer heads than others. nexts, duplicates, inductions: the number of queries that these means
+    are over. queries: the same for all other scores. sink_tokens: the numbers of the tokens that are attention sinks.
     """
 
     calls: tuple[CallNumber, ...]
@@ -72,7 +70,7 @@ class HeadScores(Tabular):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Return the layer of each row of the tables of head scores."""
+        """Return the layer of each row in the tables of head scores."""
         return tuple(layer for layer, _ in self.calls)
 
     def by_name(self) -> dict[str, Scores]:
@@ -80,14 +78,14 @@ class HeadScores(Tabular):
         return {name: getattr(self, name) for name in NAMES}
 
     def rows(self) -> list[Row]:
-        """Return one row per head: layer, call (which of the layer's), head, and every score."""
+        """Return one row per head: layer, call (its number in the layer), head, and every score."""
         scores, heads = self.by_name(), range(self.same.shape[1])
         return [
             {"layer": layer, "call": nth, "head": head}
             | {name: float(each[row, head]) for name, each in scores.items()}
             for row, (layer, nth) in enumerate(self.calls)
             for head in heads
-            if self.queries == 0 or not math.isnan(float(self.same[row, head]))  # else the layer has no such head
+            if self.queries == 0 or not math.isnan(float(self.same[row, head]))  # skip heads that the layer lacks
         ]
 
 
@@ -95,9 +93,9 @@ NAMES = tuple(each.name for each in fields(HeadScores) if each.type is Scores)
 
 
 def head_scores(trace: Trace) -> HeadScores:
-    """Score every head of the layers that a trace holds; for an encoder-decoder, pass `.encoder` or `.decoder`.
+    """Score every head of all layers in a trace. For an encoder-decoder, pass `.encoder` or `.decoder`.
 
-    Every weight is read once, some rows at a time, without a tensor of all heads' L × S weights.
+    Every weight is read once, a few rows at a time, without a tensor of all heads' L × S weights.
     """
     calls, maps = held_attention_calls(trace), maps_between_tokens(trace)
     ids = torch.tensor([token.id for token in trace.tokens])
@@ -106,7 +104,7 @@ def head_scores(trace: Trace) -> HeadScores:
     sink_tokens = [s.token for s in sinks_of(maps, trace.tokens, received=[total.received for total in sums])]
     rows = [total.means(sink_tokens) for total in sums]
     tables: Any = {name: pad_sequence([row[name] for row in rows], True, math.nan) for name in NAMES}  # layers, heads
-    first, names = sums[0], ("next", "duplicate", "induction")  # counts are alike in all layers
+    first, names = sums[0], ("next", "duplicate", "induction")  # all layers have the same counts
     counts: Any = {f"{name}s": first.counts[name] for name in names}
     return HeadScores(calls, **tables, queries=first.queries, **counts, sink_tokens=tuple(sink_tokens))
 
@@ -114,7 +112,8 @@ def head_scores(trace: Trace) -> HeadScores:
 class _ScoreSums:
     """Sums of weights for the scores of one map (H, L, L), from one pass over its rows.
 
-    received: each key's weights from all queries (H, L). counted: those from the queries that count.
+    received: each key's weights from all queries, (H, L). counted: the weights from the queries that scores average
+    over.
     """
 
     def __init__(self, weights: AttentionMap, ids: Int[Tensor, " L"], special: Bool[Tensor, " L"]) -> None:
@@ -124,7 +123,7 @@ class _ScoreSums:
         self.counted, self.sink = torch.zeros_like(self.received), torch.zeros(heads, dtype=torch.float64)
         self.followed = {name: torch.zeros(heads, dtype=torch.float64) for name in FOLLOWED}
         self.counts = dict.fromkeys(FOLLOWED, 0)
-        asks = ~special & (torch.arange(length) > 0)  # the queries that count
+        asks = ~special & (torch.arange(length) > 0)  # the queries that scores average over
         self.queries = int(asks.sum())
         for rows in torch.arange(length).split(max(1, BLOCK // (heads * length))):
             part = weights[:, int(rows[0]) : int(rows[-1]) + 1].cpu().double()  # (H, r, L)
@@ -135,7 +134,7 @@ class _ScoreSums:
             self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
 
     def _add_rows(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:
-        """Add the attention of some queries that count to the sums of head scores."""
+        """Add the attention of some queries to the sums of head scores."""
         self.counted += part.sum(1)
         for name, shift in POSITIONS.items():
             there = rows + shift < len(ids)
@@ -152,7 +151,7 @@ class _ScoreSums:
             self.counts[name] += int(spots.any(1).sum())
 
     def means(self, sink_tokens: list[int]) -> dict[str, Float[Tensor, " H"]]:
-        """Return every score by name, (H,) each: the sums divided by their number of queries."""
+        """Return every score by name, each (H,): the sums divided by the number of queries."""
         means = {name: total / (self.counts[name] or math.nan) for name, total in self.followed.items()}
         sums = {
             "special": self.counted[:, self.special].sum(1),
@@ -162,5 +161,5 @@ class _ScoreSums:
         return means | {name: total / (self.queries or math.nan) for name, total in sums.items()}
 
 
-POSITIONS = {"previous": -1, "same": 0, "next": 1}  # offset of the followed key from the query
+POSITIONS = {"previous": -1, "same": 0, "next": 1}  # key's number minus the query's
 FOLLOWED = (*POSITIONS, "duplicate", "induction")

@@ -1,4 +1,4 @@
-"""Compute every step of one query through one head, in float64: products, scale, scores, softmax, weighted values."""
+"""Compute every step of attention for one query in one head, in float64, from products to weighted values."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.trace.trace import Trace, asks_for_cross_attention
 
-TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
+TOLERANCE = 1e-5  # largest difference of the weights from the map's, whose kernel rounds differently
 
 
 @dataclass(frozen=True, eq=False)
 class HeadSteps:
-    """Each step of one query through one head, in float64.
+    """The steps of attention for one query in one head, in float64.
 
-    products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled where there
-    is no softcap; scores = capped + bias, -inf at masked keys; exponentials = exp(scores - largest score);
-    total = the sum of exponentials and of a sink's; weights = exponentials / total; weighted = weights · value, with a
-    row for each key; context = the sum of its rows. error: largest difference from the weights of the model's map.
+    products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled without a
+    softcap; scores = capped + bias, -inf at masked keys; exponentials = exp(scores - largest score); total = the sum of
+    exponentials, including a learned sink's; weights = exponentials / total; weighted = weights · value, one row per
+    key; context = the sum of these rows. error: largest difference from the weights of the model's map.
     """
 
     query: Float[Tensor, " D"]
@@ -47,10 +47,10 @@ class HeadSteps:
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
 ) -> HeadSteps:
-    """Compute each step of one query through one head of an attention map. value: the vectors that are weighted.
+    """Compute each step of attention for one query in one head of a map. value: the value vectors.
 
     Raises:
-        RegardError: there is no such query or head, or the record isn't within 1e-5 of the map's own weights.
+        RegardError: the query or head doesn't exist, or the weights differ from the map's by more than 1e-5.
     """
     if not 0 <= query < map.query.shape[2]:
         raise RegardError(f"query {query} is out of range: there are queries 0 to {map.query.shape[2] - 1}")
@@ -67,7 +67,7 @@ def steps(
     if rule.bias is not None:
         whole = rule.bias.expand(*map.query.shape[:3], len(k))
         bias = whole[0, head, query].double()
-    row = (0,) * (map.ndim - 3) + (head,) * (map.ndim > 2) + (query,)  # of a map with all its axes, or the last ones
+    row = (0,) * (map.ndim - 3) + (head,) * (map.ndim > 2) + (query,)  # index into a map with 4, 3 or 2 axes
     own = map.scores[row]
     scores = (capped + bias).masked_fill(own == -torch.inf, -torch.inf)
     sink = None if rule.sinks is None else float(rule.sinks[head])
@@ -88,13 +88,12 @@ def steps(
 
 
 def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | None = None) -> HeadSteps:
-    """Compute each step of one token's query in one layer and head of a trace; part "cross": on the encoder's tokens.
+    """Compute each step of attention for one token in one layer and head. part: "cross" for attention to the source.
 
     Layers and heads count from 0, or from the end: -1 is the last.
 
     Raises:
-        RegardError: there is no such token, layer or head, or another part is named, or the trace doesn't hold the
-            layer's values.
+        RegardError: the token, layer, head or part doesn't exist, or the trace lacks the layer's values.
     """
     cross = asks_for_cross_attention("head_steps", part)
     maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)

@@ -1,18 +1,18 @@
-"""Attention sinks: tokens that receive attention regardless of their meaning.
+"""Find attention sinks: tokens that receive attention regardless of their meaning.
 
     excess = (share - equal) / (1 - equal),  a sink if excess ≥ 0.2 in more than half of all heads
 
-share is the mean weight of a token from the other tokens that see it, and equal is its weight if each of them
-attended evenly. After Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
+share is the mean weight of a token from the other tokens that see it. equal is the same mean if they all attended
+evenly. After Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
 
 A softmax always distributes all of its weight. If a head finds nothing relevant, it attends to a token that every query
-can see, usually the first token. A weight of 0.94 on "Anna" is then about Anna's position, not about Anna. Special
-tokens also receive such weight, and the tokenizer marks them. This module finds the other sinks.
+can see, usually the first token. A weight of 0.94 on "Anna" is then due to Anna's position, not to Anna. Special
+tokens, which the tokenizer marks, also receive such weight. This module finds the others.
 
-The criterion: the excess is 0 for an equal share and 1 for the whole weight, in texts of any length. A token is a sink
-if its excess is EXCESS or more in more than half of all heads of all layers. For the first token of a causal model,
-FIRST is enough: every token sees it, so its share falls as texts grow. Any other token must be seen by SEEN_BY others,
-because the mean of fewer is noise.
+In texts of any length, the excess is 0 for an equal share and 1 for the whole weight. A token is a sink if its excess
+is at least EXCESS in more than half of all heads of all layers. For the first token of a causal model, FIRST is enough:
+every token sees it, so its share falls as texts grow. SEEN_BY tokens must see any other token, because a mean over
+fewer is noise.
 """
 
 import math
@@ -33,7 +33,7 @@ EXCESS = 0.2
 FIRST = 0.1
 SEEN_BY = 4
 HIDDEN = -1e30  # a bias of this or less masks a key
-BAND = 1 << 22  # cells of a map or a mask that are read at once
+BAND = 1 << 22  # cells of a map or mask read at once
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Sink:
 
 
 def sinks(trace: Trace) -> list[Sink]:
-    """Find the attention sinks of a text, without special tokens, in all layers that the trace holds."""
+    """Find the attention sinks of a text, without special tokens, from all layers in the trace."""
     return sinks_of([trace.attention[n] for n in kept_numbers(trace.attention)], trace.tokens)
 
 
 def cross_sinks(pair: PairTrace) -> list[Sink]:
-    """Find the source tokens, special ones aside, that are sinks of the decoder's cross-attention."""
+    """Find the source tokens that are sinks of the decoder's cross-attention, without special tokens."""
     cross = pair.decoder.cross
     return sinks_of([cross[n] for n in kept_numbers(cross)], pair.encoder.tokens, itself=False)
 
@@ -67,7 +67,7 @@ def sinks_of(
 ) -> list[Sink]:
     """Find the sinks among the keys of some maps (H, L, S). itself: whether queries and keys are one text.
 
-    received: the maps' `received()`, if it is known already. Maps with other keys than these tokens don't count.
+    received: the maps' `received()`, if already known. Maps whose keys aren't these tokens are skipped.
     """
     size = len(tokens)
     known = [None] * len(maps) if received is None else received
@@ -88,10 +88,11 @@ def sinks_of(
         seen_by = torch.maximum(seen_by, seen.amin(0))
         queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
         if own is None:
-            few = math.prod(weights.shape) <= BAND  # then the matrix itself is quicker
+            few = math.prod(weights.shape) <= BAND  # then reading the matrix is faster
             own = torch.stack([each.double().sum(0) for each in weights.dense().cpu()]) if few else weights.received()
         own, equal = own.cpu().double(), equal / queries
-        # `own` includes a token's weight on itself: no excess is larger without it, so few tokens need to be read.
+        # `own` includes a token's weight on itself. Without it, no excess is larger, so few tokens need to be read
+        # below.
         above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
         parts.append((weights, own, queries, equal))
     enough = seen_by >= SEEN_BY
@@ -110,7 +111,7 @@ def sinks_of(
 
 
 def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:
-    """Count the queries that see each key, and sum the weights it would receive if they attended evenly.
+    """Count the queries that see each key, and sum the weights that the key would receive if they attended evenly.
 
     h is 1 if all heads see the same keys. itself: leave out a query's weight on its own token.
     """
@@ -146,11 +147,11 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     return seen, equal
 
 
-@lru_cache(maxsize=4)  # alike in all layers of a text
+@lru_cache(maxsize=4)  # the same in all layers of a text
 def _band_shares(low: int | None, high: int | None, length: int, size: int, itself: bool) -> tuple[Tensor, Tensor]:
-    """Compute `equal_shares`, (S,) each, if query i sees keys i + low to i + high: differences of running sums.
+    """Compute `equal_shares`, each (S,), if query i sees keys i + low to i + high, from running sums.
 
-    The results are cached: don't write to them.
+    The results are cached, so don't write to them.
     """
     query = torch.arange(length)
     first = torch.zeros(length, dtype=torch.long) if low is None else (query + low).clamp(0, size)

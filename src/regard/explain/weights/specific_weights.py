@@ -1,18 +1,18 @@
-"""Find weights that depend on both tokens: more than the distance or the key alone explains.
+"""Find weights that depend on both tokens, beyond the effect of the distance or the key alone.
 
     divergence = weight · ln(weight / expected),  expected = the largest of (by distance, by key, equal)
 
-by distance: the mean weight from the head's other queries to the token at the same distance, on the same side. This is
-the mean over all of them, or over the eight nearest if that is larger (far away, some heads attend at a fixed shift in
-stretches of a text). by key: the mean weight to this key from the other queries that see it. equal: 1 / the number of
-keys that the query sees. The divergence is in nats: the key's term in the Kullback-Leibler divergence of the row from
+by distance: the mean weight from the head's other queries to the token at the same distance, on the same side. The mean
+is over all of them or, if that is larger, over the eight nearest, because some heads attend at a fixed distance only in
+stretches of a text. by key: the mean weight to this key from the other queries that see it. equal: 1 / the number of
+keys that the query sees. The divergence, in nats, is the key's term in the Kullback-Leibler divergence of the row from
 the expected row.
 
-If a head always attends to the previous token, its large weights are not about these tokens. The same holds if every
+If a head always attends to the previous token, its large weights don't depend on these tokens. The same holds if every
 token attends to the same position (positional heads and sinks: Voita et al. 2019, "Analyzing Multi-Head
-Self-Attention"; Clark et al. 2019, "What Does BERT Look At?"). The weight that all three means fail to explain belongs
-to this query and key. The head with the largest divergence is the most informative for a word. Special tokens,
-attention sinks, and tokens of the query's own word don't count as keys.
+Self-Attention"; Clark et al. 2019, "What Does BERT Look At?"). Weight above all three expectations is specific to this
+query and key. For a word, the head with the largest divergence is the most informative. Special tokens, attention
+sinks, and tokens of the query's word are left out as keys.
 """
 
 import math
@@ -35,19 +35,18 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
-DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
-SMALL = 1 << 22  # weights of a map that is read as a whole
-AT_ONCE = 64  # of them
-SAMPLED = 512  # queries that the means are over, evenly spaced in a longer text
-DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # of a layer: weights, divergences
+DISTINCTIVE = 0.25  # smallest divergence, in nats, of a distinctive weight
+SMALL = 1 << 22  # maps with at most this many weights are read as a whole
+AT_ONCE = 64  # queries read at once
+SAMPLED = 512  # queries that means are over; in a longer text, they are evenly spaced
+DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # layer, weights, divergences
 
 
 @dataclass(frozen=True)
 class SpecificWeight:
     """The weight from a word (or a token) to a key in one head.
 
-    weight: the mean over the queries. by_distance, by_key: means over other queries; divergence, in nats: as defined
-    above, each the mean over the queries.
+    weight, by_distance, by_key, divergence (in nats): as defined above, each as the mean over the word's queries.
     """
 
     layer: int
@@ -64,19 +63,19 @@ def specific_weights(
     trace: Trace, groups: Sequence[Sequence[int]] | None = None, apart: Collection[int] = (), *,
     layers: Sequence[int] | None = None, head: int | None = None, words_alone: bool = False,
 ) -> list[list[SpecificWeight]]:  # fmt: skip
-    """Find each word's weight with the largest divergence, in each layer; the largest divergences first.
+    """Find each word's weight with the largest divergence, in each layer. The largest divergences come first.
 
-    groups: the tokens of each word. Default: every token that isn't special or in apart, or 512 of more, evenly spaced.
-    apart: the numbers of the tokens that are attention sinks. layers: default: all that the trace holds. head: one head
-    of each layer. Default: that with the largest divergence. words_alone: keys are tokens of words that are spelled
-    differently, without punctuation. Words without a divergence above 0 are left out.
+    groups: the tokens of each word. Default: each token that isn't special or in apart, at most 512, evenly spaced.
+    apart: the numbers of the tokens that are attention sinks. layers: default: all in the trace. head: one head of each
+    layer. Default: the head with the largest divergence. words_alone: use only tokens of words with another spelling as
+    keys, without punctuation. Words without a positive divergence are left out.
     """
     tokens = trace.tokens
     own = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
     if groups is None:
         count = min(len(own), SAMPLED)
         groups = [[own[n * len(own) // count]] for n in range(count)]
-    if words_alone:  # the keys that count for each word
+    if words_alone:  # the allowed keys of each word
         allowed = keys_of_other_words(tokens, groups, apart)
     else:
         word_of = torch.tensor(word_numbers(trace.text, tokens))
@@ -90,7 +89,7 @@ def specific_weights(
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = weights_at_hand([trace.attention[layer]])
         no_head = head is not None and head >= weights.shape[0]
-        if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys that are no tokens of the text
+        if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys aren't the text's tokens
             found.append([])
             continue
         *each, beyond = row_divergences(weights, queries)
@@ -112,10 +111,10 @@ def specific_weights(
 def word_links(
     trace: Trace, words: Sequence[Sequence[int]], apart: Collection[int] = (), layers: Sequence[int] | None = None
 ) -> list[WordLink | None]:
-    """Find each word's weight on a token of another word with the largest divergence, over all heads.
+    """Find each word's weight on another word's token with the largest divergence, over all heads.
 
     words: the tokens of each. apart: the numbers of the tokens that are attention sinks. layers: default: all. None if
-    no weight exceeds the expected weight; of equal ones the first layer's.
+    no weight exceeds its expected weight. Of equal divergences, the first layer's is used.
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
     for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
@@ -130,7 +129,7 @@ def word_links(
 
 
 def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
-    """Group layers whose maps are read together: of one shape, and of at most 2^22 weights in all or alone."""
+    """Group layers to read together: a single layer, or several of one shape with at most 2^22 weights in total."""
     runs: list[list[int]] = []
     for layer in layers:
         shape, before = attention[layer].shape, runs[-1] if runs else []
@@ -142,7 +141,7 @@ def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
 
 
 def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
-    """Return the weights of all heads of a run of layers as one tensor, which is read faster; a large map as it is."""
+    """Return the weights of all heads of several layers as one tensor, for faster reading, or a large map unchanged."""
     if sum(math.prod(weights.shape) for weights in maps) > SMALL:
         return maps[0]
     return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
@@ -151,13 +150,13 @@ def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor
 def divergences(
     weights: AttentionMap | Float[Tensor, "H L S"], pairs: Int[Tensor, "3 n"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """Compute the weight and the divergence, in nats, of pairs of a query and a key in some head."""
+    """Compute the weight and divergence (in nats) of query-key pairs, each with its head."""
     _, length, size = weights.shape
     if isinstance(weights, AttentionMap) and length > SAMPLED and weights.given is None and weights.rule.only_band:
         return _divergences_of_large_map(weights, pairs)
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
-    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): each pair, its neighbours
+    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): each pair and its neighbours
     rows, place, column = weights, queries.clamp(0, length - 1), keys.clamp(0, size - 1)
     inside = torch.from_numpy((place.numpy() == queries.numpy()) & (column.numpy() == keys.numpy()))
     if isinstance(weights, AttentionMap):
@@ -180,7 +179,7 @@ def divergences(
 def _divergences_of_large_map(
     weights: AttentionMap, pairs: Int[Tensor, "3 n"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """Compute `divergences` from the few weights needed: a row's largest weight · exp(score - its score)."""
+    """Compute `divergences` from few weights. Each is its row's largest weight · exp(score - largest score)."""
     heads, length, size = weights.shape
     largest, at = (tensor[..., 0].cpu() for tensor in weights.top(1))  # (H, L)
     mask, softcap = weights.rule.mask or Mask(), weights.rule.softcap
@@ -200,7 +199,7 @@ def _divergences_of_large_map(
             away, there = cols - rows, (rows >= 0) & (rows < length) & (cols >= 0) & (cols < size)
             rows, cols = rows.clamp(0, length - 1), cols.clamp(0, size - 1)
             values = (largest[head][rows] * (scores(rows, cols) - base[rows]).exp()).to(weights.dtype).double()
-            return torch.where(there & (away >= low) & (away <= high), values, 0.0)  # where masked, exp may be inf
+            return torch.where(there & (away >= low) & (away <= high), values, 0.0)  # exp may be inf at masked keys
 
         query, key = pairs[1:, pairs[0] == head][..., None]
         rows, others = weights[head, query[:, 0]].cpu(), sample != query
@@ -219,10 +218,10 @@ def _divergences_of_large_map(
 def divergence_maps(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[DivergenceMap]:
-    """Yield the weights of each layer of a short text, and their divergences: 0 unless one word attends to another.
+    """Yield each layer's weights of a short text, and their divergences, 0 unless the tokens are of two words.
 
-    attention: each layer's weights. apart: the numbers of the tokens that are attention sinks. heads: the heads to
-    keep, as other heads have divergences of 0.
+    attention: each layer's weights. apart: the numbers of the tokens that are attention sinks. heads: the divergences
+    of all other heads are 0.
     """
     asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(apart)]
     allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
@@ -234,15 +233,15 @@ def divergence_maps(
         rows, _, _, beyond = row_divergences(weights, queries)
         divergence = beyond * allowed
         divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
-        divergence.nan_to_num_(0)  # else a NaN would hide the links of other layers
+        divergence.nan_to_num_(0)  # a NaN would hide other layers' links
         yield from zip(run, rows.split(count), divergence.split(count), strict=True)
 
 
 def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
-    """Find, for each pair of tokens of two words, the head with the largest divergence.
+    """Find the head with the largest divergence for each pair of tokens of two words.
 
-    maps: each layer's, as in `divergence_maps`. Returns (query, key, layer, head, weight, divergence) of pairs with a
-    divergence of at least 0.25 nats, the largest first.
+    maps: from `divergence_maps`. Returns (query, key, layer, head, weight, divergence) of pairs with a divergence of at
+    least 0.25 nats, the largest first.
     """
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for layer, weights, divergence in maps:
@@ -257,7 +256,7 @@ def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int
 def largest_divergences(
     divergences: Sequence[Float[Tensor, "H L L"]],
 ) -> tuple[Float[Tensor, "n H 2 L"], Int[Tensor, "n H 2 L"]]:
-    """Find each token's most distinctive link in every head of some layers: as a query, and as a key.
+    """Find each token's most distinctive link as a query, and as a key, in every head of some layers.
 
     Returns the divergences, and the tokens at the other ends.
     """
@@ -268,10 +267,10 @@ def largest_divergences(
 def row_divergences(
     weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
-    """Compute queries' weights, others' mean weights at that distance and on that key, and the divergences in nats.
+    """Compute queries' weights, the means by distance and by key over other queries, and the divergences in nats.
 
-    Means without weights are 0; at the same distance, the larger of those over all and over the eight nearest counts. A
-    query counts if its weight on a key isn't 0; of more than 512 queries, 512 evenly spaced are read.
+    Means include only weights above 0, and are 0 without such weights. By distance, the mean is over all queries or the
+    eight nearest, whichever is larger. For more than 512 queries, 512 evenly spaced queries are read.
     """
     heads, length, size = weights.shape
     rows = weights[:, queries].cpu().double()
@@ -279,13 +278,13 @@ def row_divergences(
     own = torch.stack([rows, _larger_than(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
     by_distance = _mean_or_0(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
-    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest that give it any weight
+    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest queries
     many = torch.zeros_like(total, dtype=torch.uint8)
     for shift in NEAREST:
         there = queries + shift
         beside = weights[:, there.clamp(0, length - 1)].cpu().double()
         beside[:, (there < 0) | (there >= length)] = 0
-        first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted ones there are
+        first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted key exists
         if first < last:
             shifted = beside[:, :, first + shift : last + shift]
             total[:, :, first:last] += shifted
@@ -299,13 +298,13 @@ def row_divergences(
 def _sampled_sums(
     weights: AttentionMap | Float[Tensor, "H L S"],
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, "2 H d"], Float[Tensor, "2 H S"]]:
-    """Return up to 512 queries, and the sum and number of their weights at each distance and on each key."""
+    """Return up to 512 queries, and the sums and counts of their positive weights by distance and by key."""
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
     by_distance = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
     by_key = torch.zeros(2, heads, size, dtype=torch.float64)
-    for start in range(0, count, AT_ONCE):  # few rows, which stay in the cache
+    for start in range(0, count, AT_ONCE):  # so few rows stay in the cache
         some = sample[start : start + AT_ONCE]
         seen = weights[:, some if count < length else slice(start, start + AT_ONCE)].cpu()
         at = (torch.arange(size) - some[:, None] + length - 1).flatten()
@@ -314,7 +313,7 @@ def _sampled_sums(
             rows = seen[head : head + together].double()
             by_key[0, head : head + together] += rows.sum(1)
             by_distance[0, head : head + together].scatter_add_(1, at.expand(len(rows), -1), rows.flatten(1))
-        above = seen.numpy() > 0  # mostly the same in all heads
+        above = seen.numpy() > 0  # usually the same in all heads
         counts = torch.from_numpy(above[:1] if (above == above[:1]).all() else above).double()
         by_key[1] += counts.sum(1)
         by_distance[1] += by_distance.new_zeros(len(counts), by_distance.shape[2]).index_add_(1, at, counts.flatten(1))
@@ -322,18 +321,18 @@ def _sampled_sums(
 
 
 def _mean_or_0(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
-    """Divide sums of weights by their counts; 0 if a count is 0."""
+    """Divide sums of weights by their counts, with 0 for counts of 0."""
     total, many = sums
     return torch.where(_larger_than(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
 
 def _larger_than(numbers: Shaped[Tensor, "*n"], least: int | float) -> Bool[Tensor, "*n"]:
-    """Return which numbers are larger than `least`, by NumPy, which takes a tenth of PyTorch's time."""
+    """Return which numbers are larger than `least`. NumPy does this in a tenth of PyTorch's time."""
     return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
 
 
 def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
-    """Return the word number of each token: tokens with no blank between them belong to one word."""
+    """Return the word number of each token. Tokens without a blank between them belong to one word."""
     numbers, number, end = [], -1, -1
     for token in tokens:
         if number < 0 or token.special or token.start > end or text[token.start : token.start + 1].isspace():
@@ -346,12 +345,13 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
 def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
     """Choose the most informative layer and head of a text, and return its weight with the largest divergence.
 
-    The layer has the largest sum of divergences over the text's words, and the head the largest part of it: a single
-    large weight may be chance. found: per layer, as `specific_weights` returns it. None if it found none.
+    The layer has the largest sum of divergences over the text's words, and the head the largest part of this sum,
+    because a single large weight may be due to chance. found: for each layer, as `specific_weights` returns it. Returns
+    None if it is empty.
     """
     chosen = [weight for weights in found for weight in weights]
     for name in ("layer", "head"):
-        totals = defaultdict[int, float](float)  # in order of appearance: of equal ones the first
+        totals = defaultdict[int, float](float)  # of equal totals, the first head wins
         for weight in chosen:
             totals[getattr(weight, name)] += weight.divergence
         best = max(totals, key=lambda number: totals[number], default=None)
@@ -360,7 +360,7 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
 
 
 def text_choice(layer: int, head: int | None = None) -> str:
-    """Explain why a layer was chosen for a text, among all layers or those of one head."""
+    """Explain in a sentence why a layer was chosen for a text, for all heads or for one head."""
     whose = "its attention" if head is None else f"head {head} there"
     usual = "what the distance alone or the attended token alone predicts"
     return f"Layer {layer} was chosen because {whose} differs most from {usual}."
