@@ -1,1 +1,1 @@
-"""Answer questions about texts: a module or folder per question has its query, answer, sentences and panels."""
+"""Answer questions about texts. Each question has a module or folder with its query, answer, sentences and panels."""

@@ -1,4 +1,4 @@
-"""Define the result of `regard heads`: scores of all heads, for the texts and for each test."""
+"""Define the result of `regard heads`: scores of all heads on the texts and in each test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ from regard.explain.wording import capital, count_of_tokens, number, short_head
 from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
 
-MAX_NAMED_HEADS = 3  # heads that are named for a score
-MIN_SCORE = 0.005  # scores below it are printed as 0.00: no head is named for them
-LOOKED = 0.1  # a head with less attention to the shuffled tokens is not named for following them
-AGAINST = {"position": "content", "content": "position"}  # the two ways to follow shuffled tokens
-WHERE = {  # how a sentence about a table begins
+MAX_NAMED_HEADS = 3  # heads named per score
+MIN_SCORE = 0.005  # smaller scores are printed as 0.00, so no head is named for them
+LOOKED = 0.1  # smallest attention to shuffled tokens of a head that is said to follow them
+AGAINST = {"position": "content", "content": "position"}  # the score that each is compared with
+WHERE = {  # the beginning of sentences about a table
     "encoder": "In the encoder, ", "decoder": "In the decoder, ", "cross-attention": "In cross-attention, ",
     "random tokens, repeated": "On repeated random tokens, ", "tokens exchanged": "After tokens are shuffled, ",
 }  # fmt: skip
@@ -39,7 +39,7 @@ ASKED = {"random tokens, repeated": "induction"}  # the score that a test measur
 
 HEAD, WEIGHT = "{where}layer {layer}, head {head} ", " (mean weight {value})."
 NONE = "There are no tokens {mean_of}, so there is no {name} score."
-ONE = {  # scores that aren't mean weights
+ONE = {  # sentences on scores that aren't mean weights
     "position": HEAD + "attends to the same positions: similarity {value}, compared with {other} for the same tokens.",
     "content": HEAD + "follows the tokens: similarity {value}, compared with {other} for the same positions.",
     "entropy": HEAD + "spreads its attention most: its mean entropy is {value:n} nats.",
@@ -56,13 +56,13 @@ SHARES: list[Template] = [
 
 
 def heads_sentences(answer: "Heads") -> list[str]:
-    """Return sentences on the highest scores of each table, each of a different head, and on each test's score."""
+    """Return sentences on the highest scores of each table, each for a different head, and on each test's score."""
     written = []
     for table, means in answer.tables.items():
         best = {name: top_heads(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
         led: dict[str, str] = {}
         for name in sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1]):
-            led.setdefault(best[name][0][0], name)  # special tokens are often also the sinks
+            led.setdefault(best[name][0][0], name)  # the head for special tokens is often also that for sinks
         names = [ASKED[table]] if ASKED.get(table) in means.scores else list(led.values())
         count = max(1, MAX_SENTENCES // len(answer.tables))
         written += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
@@ -70,7 +70,7 @@ def heads_sentences(answer: "Heads") -> list[str]:
 
 
 def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
-    """Return the sentence on the head with the highest score, or that no head has much of it."""
+    """Return the sentence on the head with the highest score. If the score is low, it says so."""
     target, mean_of, best = MEANINGS[name].looks_at, MEANINGS[name].mean_of, ranked_heads(means, name)
     numbers: dict[str, Any] = {"where": where, "name": name, "target": target or "the shuffled tokens"}
     numbers |= dict(zip(("layer", "head", "value"), best[0], strict=True)) if best else {}
@@ -85,20 +85,20 @@ def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
 
 
 def top_heads(means: HeadMeans, name: str) -> list[tuple[str, float]]:
-    """Return at most three heads with the highest scores of a kind, by short name, without scores of 0.00."""
+    """Return the short names of at most three heads with the highest scores of a kind, without scores of 0.00."""
     return [(short_head(layer, head), score) for layer, head, score in ranked_heads(means, name)[:MAX_NAMED_HEADS]]
 
 
 def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
-    """Return (layer, head, score), the highest first. Position and content rank by their difference."""
+    """Return (layer, head, score), the highest first. For position and content, the order is by their difference."""
     by = means.scores[name]
-    if name in AGAINST:  # a head that attends evenly everywhere scores high in both
+    if name in AGAINST:  # a head with even attention has high values of both
         by = np.where(means.scores["looked"] >= LOOKED, by - means.scores[AGAINST[name]], np.nan)
     return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= MIN_SCORE).sum()), by=by)
 
 
 def heads_panels(answer: "Heads") -> list[Panel]:
-    """Return each table's overview, a grid per score and a table of all heads. Weights share one scale."""
+    """Return each table's overview, one grid per score, and a table of all heads. All weights share a scale."""
     several = len(answer.tables) > 1
     scores = [scores for means in answer.tables.values() for name, scores in means.scores.items() if is_share(name)]
     largest = max((value for table in scores for value in _known_scores_of_heads(table)), default=0.0)
@@ -135,7 +135,7 @@ def _overview_table(means: HeadMeans, of: str) -> Table:
 
 
 def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
-    """Return a grid of layers by heads with one score. largest: the common end of the colour scale."""
+    """Return a grid of layers by heads with one score. largest: the end of the common colour scale."""
     values, unit = means.scores[score], MEANINGS[score].unit
     what = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
     looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
@@ -170,7 +170,7 @@ def _known_scores_of_heads(values: np.ndarray) -> list[float]:
 
 
 def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = False, seed: int = 0) -> "Heads":
-    """Score all heads in traces of texts, or of sources and targets. tests: also on random and on shuffled tokens.
+    """Score all heads in traces of texts, or of sources and targets. tests: also score random and shuffled tokens.
 
     Raises:
         RegardError: tests of an encoder-decoder, or of texts of fewer than 8 tokens.
@@ -192,7 +192,7 @@ def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = Fa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Heads(Answer):
-    """The mean scores of every head. tables: the scores by the name of the texts or test."""
+    """The mean scores of every head. tables: the scores by the name of the stack or test."""
 
     format: ClassVar[str] = "regard heads"
     findings = heads_sentences
@@ -209,7 +209,7 @@ class Heads(Answer):
         return f"Scores of {layers * heads} attention heads over {means.counts['queries']:,} tokens"
 
     def exactness(self) -> list[str]:
-        """Return notes on the tokens that scores are means over, the model, and the embedding index."""
+        """Return notes on the tokens that scores average over, on the model, and on the embedding index."""
         models = {means.model for means in self.tables.values() if means.model}
         notes = dict.fromkeys(note for means in self.tables.values() for note in means.notes)
         read = "".join(f", read with {model}" for model in models)

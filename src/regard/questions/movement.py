@@ -1,6 +1,6 @@
 """Build the page's data on a word's movement through the layers: its cosines and its residual updates.
 
-`web/src/data/format.ts` describes the fields. The page draws them with a separate component.
+`web/src/data/format.ts` describes the fields.
 """
 
 import math
@@ -15,10 +15,10 @@ from regard.explain.texts.summary import Summary, curves
 from regard.explain.wording import called, listed, signed
 from regard.text.quoting import display_text, quoted, short, visible
 
-SMALLEST_CONTRIBUTION = 0.02  # to a residual update: tokens with less aren't named
+SMALLEST_CONTRIBUTION = 0.02  # smallest contribution to a residual update for which a token is named
 REACH = 60  # characters of context on either side of the word
-MAX_COMPARED = 50  # occurrences up to which each two are compared, state by state
-MAX_NAMED_TOKENS = 3  # per residual update
+MAX_COMPARED = 50  # occurrences; with more, they aren't all compared state by state
+MAX_NAMED_TOKENS = 3  # tokens named per residual update
 SHARES = (
     "What attention and feed-forward (the rest of the layer, with its norms) contribute to each layer's residual "
     "update. Contributions sum to 1, and a contribution below 0 works against the update."
@@ -28,8 +28,8 @@ SHARES = (
 def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> list[Data]:
     """Return a panel on a word's movement for each stack whose trace has the word's hidden states.
 
-    It has the paths of the word's occurrences, each layer's residual update, and sentences. names: those of the texts,
-    instead of numbers.
+    It has the paths of the word's occurrences, each layer's residual update, and sentences. names: the texts' names, to
+    be shown instead of numbers.
     """
     sides, panels = list(_stacks_with_word(summary)), list[Data]()
     for part, side in sides:
@@ -83,7 +83,7 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
 
 
 def notes_on_movement(summary: Summary) -> list[str]:
-    """Return a note for each stack whose trace lacks the hidden states to show the word's movement."""
+    """Return a note for each stack whose trace lacks the hidden states that show the word's movement."""
     why = "a trace does not hold all hidden states"
     return [missing(side.word or "", why) for _, side in _stacks_with_word(summary) if side.massive is None]
 
@@ -128,7 +128,7 @@ def _word_in_context(text: str, start: int, end: int) -> Data:
 
 
 def _update_data(update: LayerUpdate, text: int, summary: Summary, source: Summary | None) -> Data:
-    """Return one residual update's length, the contributions of its components, and the tokens with the largest."""
+    """Return a residual update's length, its components' contributions, and the tokens that contribute most."""
     part, texts = update.attention, summary
     if update.cross is not None and source is not None:
         part, texts = update.cross, source
@@ -153,12 +153,12 @@ def _rounded(value: float | None) -> float | None:
 
 
 def missing(word: str, why: str) -> str:
-    """Return the note that a word's movement isn't shown, with the reason."""
+    """Return the note that says why a word's movement isn't shown."""
     return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
 
 
 def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:
-    """Return a table of each layer's residual update and the contributions of attention, by token, and the rest."""
+    """Return a table of each layer's residual update, split into attention (by token) and the rest of the layer."""
     occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
     steps = word.updates or []
     crosses = any(step.cross for step in steps)

@@ -22,8 +22,8 @@ Reason = Literal["elsewhere", "read"]
 Layer = int | Literal["input"]
 TokenNumbers = tuple[int, ...]
 
-NEAR = 5e-3  # a fraction nearer to 1 is printed as 100 %
-ALIKE = 1e-6  # relative to the largest component; smaller differences of two runs are rounding errors
+NEAR = 5e-3  # fractions this close to 1 are printed as 100 %
+ALIKE = 1e-6  # relative to the largest value; smaller differences between two runs are rounding errors
 ACTIVATIONS = {
     "hidden_states": "hidden states",
     "head_outputs": "head outputs",
@@ -31,14 +31,14 @@ ACTIVATIONS = {
     "weights": "attention weights",
     "feed_forward": "feed-forward outputs",
 }
-LINE = 58  # characters of an outcome's name, so that it fits one line of a plot's title
+LINE = 58  # maximum characters of an outcome's name in a plot's title
 REASONS: dict[Reason, str] = {
     "elsewhere": "the texts agree at all other positions",
     "read": "the outcome is read here, after the last layer",
 }
-POSITION_COLUMN = re.compile(r"(.*) (\d+)", re.DOTALL)  # the name of a position's column: token and number
-MIN_EFFECT = 0.01  # of the way to the other text's outcome; sentences leave out smaller effects
-MAX_NAMED = 2  # trivial patches in a sentence
+POSITION_COLUMN = re.compile(r"(.*) (\d+)", re.DOTALL)  # a position's column name: token and number
+MIN_EFFECT = 0.01  # fraction of the way to the other outcome; sentences leave out smaller effects
+MAX_NAMED = 2  # trivial patches named in a sentence
 
 TABLE: list[list[Template]] = [
     [
@@ -68,10 +68,10 @@ def trivial_patches(
 ) -> tuple[tuple[int, int, Reason], ...]:
     """List (row, column, reason) of hidden-state patches that give the source's outcome in any model.
 
-    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run and of the
-    source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: whether outcomes are
-    gradient estimates, which need not reach the source's outcome. A measured patch that doesn't reach it is never
-    listed, because some architectures pass more than hidden states from layer to layer.
+    part: an encoder-decoder's patched stack. layers: the rows' layers. places: for each column, the patched tokens of
+    the run and of the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated:
+    whether outcomes are gradient estimates, which needn't reach the source's outcome. A measured patch that doesn't
+    reach it is never listed, because some architectures pass more than hidden states from layer to layer.
     """
     if ends[0] == ends[1]:
         return ()
@@ -92,7 +92,7 @@ def trivial_patches(
 def _same_outside_patch(
     run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: TokenNumbers, there: TokenNumbers
 ) -> bool:
-    """Return whether two runs agree at all unpatched tokens, and in the stack that isn't patched."""
+    """Return whether two runs agree at all unpatched tokens and in the unpatched stack."""
     run_side, source_side = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
     if here != there or len(run_side.tokens) != len(source_side.tokens):
         return False
@@ -108,7 +108,7 @@ def _same_outside_patch(
 
 
 def trace_of_patched_stack(trace: AnyTrace, part: Part | None) -> Trace:
-    """Return the trace of an encoder-decoder's patched stack, or a single-stack trace itself."""
+    """Return the trace of an encoder-decoder's patched stack, or a trace with a single stack unchanged."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
 
 
@@ -119,13 +119,13 @@ def activations_name(sweep: "PatchSweep") -> str:
 
 
 def format_outcomes(sweep: "PatchSweep", *outcomes: float) -> list[str]:
-    """Format the outcomes of the run, of the source and of patches with the same number of decimals."""
+    """Format outcomes with the same number of decimals, which also suits the outcomes of the run and the source."""
     ends = sweep.run, sweep.source
     return [fixed(value, decimals(ends), unbounded=True) for value in (*ends, *outcomes)]
 
 
 def describe_patch(sweep: "PatchSweep", row: int, column: int) -> str:
-    """Describe a patch in sentences: its position, source token, outcome, and fraction of the way to the source's."""
+    """Describe a patch in sentences: position, source token, outcome, and the fraction of the way to the source's."""
     share = sweep.shares[row][column]
     run, source, outcome = format_outcomes(sweep, sweep.outcomes[row][column])
     taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
@@ -137,7 +137,7 @@ def describe_patch(sweep: "PatchSweep", row: int, column: int) -> str:
 
 
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
-    """Return a heat map of the fraction for each patch, with a description of each cell."""
+    """Return a heat map with each patch's fraction and description."""
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     run, source = format_outcomes(sweep)
@@ -156,7 +156,7 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
 
 
 def _column_names(sweep: "PatchSweep") -> list[str]:
-    """Name each column by the run's token, and by the source's token if that is another one."""
+    """Name each column by the run's token and, if it differs, the source's token."""
     names = list(sweep.columns)
     for n, source in enumerate(sweep.sources):
         placed = POSITION_COLUMN.fullmatch(names[n])
@@ -186,7 +186,7 @@ def _patches_table(sweep: "PatchSweep") -> Table:
 
 
 def patch_sentences(sweep: "PatchSweep") -> list[str]:
-    """Return sentences on the best patch, the best at another position or head, and trivial patches."""
+    """Return sentences on the best patch, the best patch at another position or head, and trivial patches."""
     trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
     numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
     numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
@@ -219,13 +219,13 @@ By = Literal["positions", "heads"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PatchSweep(Answer):
-    """Outcomes of patches: `outcomes[row][column]` is for layer `layers[row]` and position or head `columns[column]`.
+    """Outcomes of patches. `outcomes[row][column]` is for layer `layers[row]` and position or head `columns[column]`.
 
-    clean, corrupted: the texts. run, source: outcomes without a patch, of the patched run and of the text that patches
-    are taken from. by: what columns are. at: the positions at which heads are patched. sources: for each position, the
-    source's token there. given: (row, column, reason) of trivial patches, which give the source's outcome in any model
-    (`trivial_patches`). method: of estimates, None if all patches are measured. about: the status of the run without
-    patches, and the reuse of its results. For estimates, the status of both texts.
+    clean, corrupted: the texts. run: the outcome of the patched run without a patch. source: the outcome of the text
+    that patches are taken from. by: whether columns are positions or heads. at: the positions at which heads are
+    patched. sources: the source's token at each position. given: (row, column, reason) of trivial patches, which lead
+    to the source's outcome in any model (`trivial_patches`). method: how outcomes are estimated, None if they are
+    measured. about: the status of the run without patches (for estimates, of both texts), with notes on reused results.
     """
 
     format: ClassVar[str] = "regard patch"
@@ -256,7 +256,7 @@ class PatchSweep(Answer):
 
     @property
     def shares(self) -> list[list[float]]:
-        """Return the fraction of the way to the source's outcome for each patch, NaN if both outcomes are the same."""
+        """Return each patch's fraction of the way to the source's outcome, NaN if both outcomes are equal."""
         way = self.source - self.run
         return [[(outcome - self.run) / way if way else math.nan for outcome in row] for row in self.outcomes]
 
@@ -267,7 +267,7 @@ class PatchSweep(Answer):
         return restored if self.direction == "denoising" else "fraction of the way to the corrupted outcome"
 
     def best(self, count: int = 10) -> list[tuple[int, int]]:
-        """Return (row, column) of the patches with the largest changes of the outcome, largest first."""
+        """Return (row, column) of the patches that change the outcome most, the largest change first."""
         cells = [(row, column) for row in range(len(self.layers)) for column in range(len(self.columns))]
         return sorted(cells, key=lambda cell: -abs(self.outcomes[cell[0]][cell[1]] - self.run))[:count]
 
@@ -285,7 +285,7 @@ class PatchSweep(Answer):
         return [_sweep_grid(self), _patches_table(self)]
 
     def title(self) -> str:
-        """Return the title: which activations of which text are patched into the other."""
+        """Return a title that names the patched activations and the text they come from."""
         clean, corrupted = (quoted(short(text, MAX_TITLE)) for text in (self.clean, self.corrupted))
         texts = f"clean text {clean} into {corrupted}"
         if self.direction == "noising":
@@ -293,7 +293,7 @@ class PatchSweep(Answer):
         return f"Patching {activations_name(self)} of the {texts}"
 
     def exactness(self) -> list[str]:
-        """Return a note if the outcomes are gradient estimates, else none."""
+        """Return a note if the outcomes are gradient estimates."""
         return ["One gradient estimates all patches. Run `regard patch` to measure them."] * (self.method is not None)
 
     def data(self) -> dict[str, object]:

@@ -1,11 +1,11 @@
 """Patch activations of one run into another at every layer and position, or layer and head, and measure the effect.
 
-    denoising   patches of the clean run in the corrupted run show which activations are sufficient
-    noising     patches of the corrupted run in the clean run show which activations are necessary
+    denoising   patches from the clean run into the corrupted run show which activations are sufficient
+    noising     patches from the corrupted run into the clean run show which activations are necessary
 
-A cell's share is (outcome - the run's) / (the source's - the run's): 0 if the patch changes nothing, 1 if it leads to
-the source's outcome. Source of the two directions: Heimersheim and Nanda 2024, "How to use and interpret activation
-patching".
+A cell's share is (outcome - run's outcome) / (source's outcome - run's outcome). It is 0 if the patch changes nothing,
+and 1 if the outcome equals the source's. For both directions, see Heimersheim and Nanda 2024, "How to use and interpret
+activation patching".
 """
 
 import math
@@ -56,7 +56,7 @@ def patch_sweep(
 ) -> PatchSweep:
     """Patch one text's run with another's at every layer and position, or every head (activation patching).
 
-    Runs are batched. They reuse the layers below a patch and, in a causal model, the tokens before it. The status lists
+    Runs are batched. They reuse the layers below a patch and, in a causal model, the tokens before it. The status notes
     exceptions.
 
     Args:
@@ -73,7 +73,7 @@ def patch_sweep(
         progress: called with the number of finished runs and the total.
 
     Raises:
-        RegardError: the texts can't be aligned, the model doesn't have the outcome, or as in `regard.patch`.
+        RegardError: the texts can't be aligned, the model lacks the outcome, or as in `regard.patch`.
     """
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: got {direction!r}, expected 'denoising' or 'noising'")
@@ -107,7 +107,7 @@ def patch_sweep(
         counts = f"{len(run_side.tokens)} tokens, {shortened(source_side.text)} {len(source_side.tokens)}"
         raise RegardError(f"patch_sweep: {shortened(run_side.text)} has {counts}: pass words of both as at=")
     columns = [f"head {n}" for n in range(heads)] if by == "heads" else []
-    aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # per position: tokens of the run, of the source
+    aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # per position: tokens of the run, and of the source
     for place in () if by == "heads" else range(len(run_side.tokens)) if places is None else places:
         here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (run_side, source_side))
         if len(here) != len(there):
@@ -136,7 +136,7 @@ def patch_sweep(
     if what == "hidden_states":
         trivial = trivial_patches(traces[run], traces[source], part, rows, aligned, outcomes, ends)
     unpatched = traces[run].status
-    # leave out the note on attention block outputs, which no sweep needs
+    # no sweep needs attention block outputs, so leave out the note on them
     status = replace(unpatched, notes=(*(note for note in unpatched.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(places),
@@ -158,7 +158,7 @@ def patch_traces(
     progress: Callable[[float, float], None] | None,
     **options: Any,
 ) -> PatchSweep:
-    """Run a patch sweep on the texts of two traces, clean and corrupted, with the options of `regard patch`."""
+    """Run a patch sweep on the texts of a clean and a corrupted trace, with the options of `regard patch`."""
     (clean, corrupted), side = traces, traces[0].sides[0 if part == "encoder" else -1]
     places = [int(place) if place.isdecimal() and isinstance(place_in(side, place), int) else place for place in at]
     return patch_sweep(
@@ -180,7 +180,7 @@ def _trace_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
 
 
 def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
-    """Return the numbers of layers and heads to patch, with 0 heads for activations without heads."""
+    """Return the number of layers and of heads to patch, 0 heads for activations without heads."""
     side = trace_of_patched_stack(trace, part)
     maps = side.cross if part == "cross" else side.attention
     if what not in OF_HEADS:
@@ -200,7 +200,7 @@ def attribution_patching(
     To first order, a patch of layer n at token i changes the outcome by (source[n, i] - run[n, i]) · ∂outcome/∂run[n,
     i] (Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale").
 
-    outcome: returns a tensor. direction: as in `patch_sweep`.
+    outcome: must return a tensor. direction: as in `patch_sweep`.
 
     Raises:
         RegardError: the model is an encoder-decoder, the texts differ in length, or as in `attribute_to_tokens`.

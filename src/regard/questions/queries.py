@@ -30,7 +30,7 @@ class TokensQuery(Query):
     tokenizer: str | None = option(shown="all-MiniLM-L6-v2")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Raise RegardError without a text. Blank texts are allowed, because they have tokens too."""
+        """Raise RegardError if there is no text. Blank texts are allowed, because they have tokens, too."""
         source.need_texts(verb, self.texts[0])
         self.check(len(source.texts), called=option_name)
 
@@ -82,7 +82,7 @@ class HeadsQuery(Query):
     seed: int = option(default=0, least=0, most=MAX_SEED)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Check the texts; with --store, raise RegardError for texts, a model or tests as well."""
+        """Check the texts. With --store, raise RegardError for texts, a model or tests."""
         if self.store is None:
             super().check_source(source, verb, outputs)
             return
@@ -147,7 +147,7 @@ class AttributionQuery(OutcomeQuery):
 
     @property
     def grid(self) -> bool:
-        """Return whether the answer is a grid of layers and tokens, as for attribution patching of two texts."""
+        """Return whether the answer is a grid of layers and tokens, as in attribution patching."""
         return self.method == "attribution-patching"
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
@@ -155,7 +155,7 @@ class AttributionQuery(OutcomeQuery):
         return None if self.grid else self.top or 10
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise RegardError for options and texts that don't fit, before a model is loaded."""
+        """Raise RegardError for invalid options and texts, before a model is loaded."""
         self.check_outcome(called)
         super().check(texts, targets, called=called)
         self.need("at", "to", called, "a token's logit is meant")
@@ -208,7 +208,7 @@ class PatchQuery(OutcomeQuery):
     part: str | None = option(among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise RegardError for options and texts that don't fit, before a model is loaded."""
+        """Raise RegardError for invalid options and texts, before a model is loaded."""
         if texts != 2:
             raise RegardError(f"got {texts} texts, expected two: regard patch CLEAN CORRUPTED --word W")
         super().check(texts, targets, called=called)

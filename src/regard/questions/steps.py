@@ -42,8 +42,8 @@ TABLE: list[list[Template]] = [
       lambda n: n["part"] > 0)],
 ]  # fmt: skip
 EXP = "exp(score − max)"
-KEYS = 14  # rows of the first table; all other keys share a row
-DRAWN = 24  # rows of the heat map of vectors, for the keys with the largest weights
+KEYS = 14  # rows of the first table; all other keys share one row
+DRAWN = 24  # rows of the heat map of vectors, for the largest weights
 
 
 def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[str, Any]:
@@ -74,19 +74,19 @@ def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[
 
 
 def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
-    """Return the fraction (S) of the context vector from each key, by projection of its weighted value."""
+    """Return the fraction of the context vector from each key, (S,), by projection of its weighted value."""
     length = float(steps.context @ steps.context)
     return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
 
 
 def usual_scale(steps: "HeadSteps") -> str:
-    """Return the name of the scale if it is the usual 1/√width, else an empty string."""
+    """Return the name of the scale, 1/√width, or an empty string for another scale."""
     width = len(steps.query)
     return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
 
 
 def steps_panels(answer: "Steps") -> list[Panel]:
-    """Return panels with every number and vector of each token of the word, and the last token's weights first.
+    """Return panels with every number and vector of each token of the word. The last token's weights come first.
 
     In a causal model, the last token attends to the most tokens.
     """
@@ -110,7 +110,7 @@ def steps_panels(answer: "Steps") -> list[Panel]:
 
 
 def _weights_table(answer: "Steps", record: "HeadSteps", where: str) -> Table:
-    """Return a table of the keys with the largest weights in text order, all others in a row, and the sum."""
+    """Return a table of the largest weights, in text order, with one row for all other keys and one for the sum."""
     order = record.weights.sort(descending=True, stable=True).indices.tolist()
     keys = [n for n in order if not record.scores[n].isinf()]
     fractions, rest = shares(record), keys[KEYS:]
@@ -135,7 +135,7 @@ def _weights_table(answer: "Steps", record: "HeadSteps", where: str) -> Table:
 
 
 def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
-    """Return a table of all keys in text order, with every number from q · k to weight and contribution."""
+    """Return a table of all keys in text order, with every number from q · k to the weight and contribution."""
     steps = [("q · k", record.products), ("× scale", record.scaled)]
     steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
     steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
@@ -157,7 +157,7 @@ def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -
 
 
 def _weighted_values(answer: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
-    """Return a heat map of the weighted values with the largest weights, and of the context vector, the sum of all."""
+    """Return a heat map of weighted values, those with the largest weights, and of their sum, the context vector."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
     few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
     return Heat(
@@ -177,7 +177,7 @@ def _key_name(answer: "Steps", n: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Steps(TracesAnswer):
-    """Steps of each token of a word. found: (token number, numbers of the head). tokens, sinks: of the text."""
+    """The steps of each token of a word. found: (token number, steps in the head). tokens, sinks: of the text."""
 
     format: ClassVar[str] = "regard steps"
     panels = steps_panels
@@ -190,7 +190,7 @@ class Steps(TracesAnswer):
     found: Sequence[tuple[int, HeadSteps]]
 
     def findings(self) -> list[str]:
-        """Return a sentence on the most attended token of each word token; for a single token, explain its weight."""
+        """Return a sentence on each word token's most attended token. For a single token, explain the weight."""
         if len(self.found) > 1:
             return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
         return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
@@ -205,7 +205,7 @@ class Steps(TracesAnswer):
         return [f"These weights differ from the model's by at most {error:.1e}."]
 
     def rows(self) -> list[Row]:
-        """List one row per token of the word and key: the key's numbers, and its fraction of the context vector."""
+        """List one row per key and token of the word: the key's numbers, and its fraction of the context vector."""
         apart = {sink.token for sink in self.sinks}
         return [
             {
@@ -221,7 +221,7 @@ class Steps(TracesAnswer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """Return every number of every record, with the vectors. A masked score is null."""
+        """Return every number and vector of all steps. A masked score is null."""
         queries = [{"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
                    for n, record in self.found]  # fmt: skip
         tokens, sinks = [asdict(token) for token in self.tokens], [asdict(sink) for sink in self.sinks]
@@ -231,7 +231,7 @@ class Steps(TracesAnswer):
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """Show all rows of the tables, because they are in the text's order and the largest can be anywhere."""
+        """Show all rows of the tables. They are in text order, so the largest weight can be in any row."""
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
     def opening(self) -> dict[str, str | int | None]:
@@ -243,12 +243,12 @@ class Steps(TracesAnswer):
         return []
 
     def steps_of(self) -> list[int]:
-        """Return the layer whose steps the page needs."""
+        """Return the layer that the page needs for its Steps view."""
         return [self.layer]
 
 
 def steps(trace: Trace, word: str, layer: int = 0, head: int = 0) -> Steps:
-    """Compute every step of each token of a word in one head. Layers and heads count from 0; -1 is the last."""
+    """Compute every step of each token of a word in one head. Layers and heads count from 0 (-1 is the last)."""
     layer, head = check_layer(trace, layer), check_head(trace, head)
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     return Steps(word, layer, head, trace.tokens, sinks(trace), found, about=Read.of(trace), traces=[trace])

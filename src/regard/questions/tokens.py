@@ -18,8 +18,8 @@ from regard.text.tokens import Token, check_text, check_texts, encode
 from regard.text.words import spelling, word_tokens, wordlike, words
 from regard.textbook import dictionary
 
-MAX_TEXTS = 3  # in sentences and the first table
-MAX_PIECES = 6  # of a word, in sentences
+MAX_TEXTS = 3  # maximum texts in sentences and in the first table
+MAX_PIECES = 6  # maximum pieces of a word in sentences
 TABLE: list[list[Template]] = [
     [("The tokenizer splits {split} of {count} words, {word} into the most pieces ({pieces}).",
       lambda n: n["split"] > 1),
@@ -33,14 +33,14 @@ SEVERAL_TEXTS: list[list[Template]] = [
     [("Text {number} has {tokens} for {characters}, with {split} of {count} words split.", lambda n: n["count"] > 1),
      ("Text {number} has {tokens} for {characters}.", None)],
 ]  # fmt: skip
-ROWS, SEVERAL = 16, 9  # rows of the first table: for one text, and for several texts together
-MAX_TOKENS = 120  # on the first screen, of all texts together
+ROWS, SEVERAL = 16, 9  # rows of the first table, for one text and for several texts together
+MAX_TOKENS = 120  # on the first screen, for all texts together
 MAX_CHARACTERS = 1000  # of a token
 COLUMNS = [Column("number", 0), Column("token"), Column("id", 0), Column("characters")]
 
 
 def _text_numbers(text: str, tokens: Sequence[Token]) -> dict[str, Any]:
-    """Return the numbers and words that fill the templates of a text's sentences."""
+    """Return the numbers and words with which to fill the templates of a text's sentences."""
     plain = [word for word in words(tokens) if wordlike(spelling(tokens, word)) and not tokens[word[0]].special]
     split = [word for word in plain if len(word) > 1]
     longest = max(split, key=len, default=range(0))
@@ -56,7 +56,7 @@ def _text_numbers(text: str, tokens: Sequence[Token]) -> dict[str, Any]:
 
 
 def tokens_panels(answer: "Tokens") -> list[Panel]:
-    """Return panels of the first texts' beginnings and one table, then three panels for each whole text."""
+    """Return panels with the beginnings of the first texts, one table, and then three panels for each whole text."""
     several = len(answer.found) > 1
     first = answer.found[:MAX_TEXTS]
     limit, token_limit = (SEVERAL if several else ROWS) // len(first), MAX_TOKENS // len(first)
@@ -74,7 +74,7 @@ def tokens_panels(answer: "Tokens") -> list[Panel]:
 
 
 def _text_strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: str, most: int | None = None) -> Strip:
-    """Return a strip of a text's tokens and the characters between them. most: at most this many tokens."""
+    """Return a strip of a text's tokens and the characters between them. most: the maximum number of tokens."""
     shown: list[str] = []
     before: list[str] = []
     at = 0
@@ -93,7 +93,7 @@ def _text_strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: st
 
 
 def _full_text(answer: "Tokens", number: int, tokens: Sequence[Token], text: str) -> list[Panel]:
-    """Return a whole text's panels: its strip, the table of its tokens, and their ids in a row."""
+    """Return a whole text's panels: a strip of its tokens, a table of them, and their ids in one row."""
     kinds, title = len({token.id for token in tokens}), _heading(answer, number, "ids, in a row")
     counts = f"{len(tokens)} tokens, {kinds} different; {len(text)} characters, {len(text.encode())} bytes"
     columns, name = [*COLUMNS, Column("times", 0)], _heading(answer, number, "tokens")
@@ -118,7 +118,7 @@ def _heading(answer: "Tokens", number: int, what: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tokens(Answer):
-    """Tokens of texts. name: of the tokenizer. found: (text, tokens) for each text."""
+    """Tokens of texts. name: the tokenizer's name. found: (text, tokens) for each text."""
 
     format: ClassVar[str] = "regard tokens"
     panels = tokens_panels
@@ -127,7 +127,7 @@ class Tokens(Answer):
     found: Sequence[tuple[str, Sequence[Token]]]
 
     def findings(self) -> list[str]:
-        """Return sentences on split words and token counts, a single sentence for each of several texts."""
+        """Return sentences on split words and token counts. Each of several texts has a single sentence."""
         if len(self.found) == 1:
             return sentences(TABLE, _text_numbers(*self.found[0]))
         texts = enumerate(self.found[:MAX_TEXTS], 1)
@@ -153,9 +153,9 @@ class Tokens(Answer):
 
 
 def tokens(texts: Sequence[str], tokenizer: str | None = None) -> Tokens:
-    """Tokenise texts with a model's tokenizer, a dictionary of their words, or cl100k_base.
+    """Tokenise texts with a model's tokenizer, a dictionary of the texts' words, or cl100k_base.
 
-    tokenizer: a model's name, "words" (the dictionary) or "cl100k_base". Default: the default model's tokenizer.
+    tokenizer: a model's name, "words" (the dictionary) or "cl100k_base". Default: the default model.
     """
     texts = list(check_texts(texts))
     if "" in texts:

@@ -1,10 +1,10 @@
-"""Direct logit attribution: split a logit, a logit difference or a cosine into the components written directly.
+"""Direct logit attribution: split a logit, a logit difference or a cosine into direct contributions of components.
 
-    logit[token] = Σ_a (output of writer a at this position) through the final norm, times the token's head column
+    logit[token] = Σ_a (final norm of the output of writer a at this position) · the token's column of the head
 
 Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; nostalgebraist 2020
-for reading the stream through the head) splits into embeddings, each head by source token, each feed-forward layer, and
-biases. The statistics of all norms are frozen. A component belongs to its writer, whatever the writer's input was.
+for reading the stream through the head) splits into embeddings, heads by source token, feed-forward layers, and biases.
+The statistics of all norms are frozen. A component belongs to its writer, whatever the writer's input was.
 """
 
 import re
@@ -34,15 +34,15 @@ from regard.text.tokens import Token
 from regard.text.words import spelling, words
 from regard.trace.trace import PairTrace, Trace
 
-TOLERANCE = 1e-4  # largest difference of the sum from the outcome, relative to the sum of absolute values
-SAME = 1e-3  # largest difference of the outcome from the trace's, relative to the same sum
+TOLERANCE = 1e-4  # largest difference of the components' sum from the outcome, relative to the sum of absolute values
+SAME = 1e-3  # largest difference between the outcome and the trace's outcome, relative to the same sum
 # Runs the model and returns the components of an outcome's mean over some tokens.
 Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
 HeadRow = tuple[Side | None, bool, int]
 Heads = dict[HeadRow, dict[int, list[float]]]
-COMPONENTS = "Components"  # the page's tab with bars of components
+COMPONENTS = "Components"  # the page's tab with bars for the components
 COLOURS = "Red increases the outcome, blue reduces it."
-MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no component with less
+MIN_PART_OF_LARGEST = 0.05  # of the largest contribution; sentences name no smaller component
 
 TABLE: list[list[Template]] = [
     [("The scores sum to {sum} instead of {due}, so don't trust single scores. Try more steps.", None)],
@@ -68,18 +68,18 @@ def attribution_sentences(result: "Attribution") -> list[str]:
 
 
 def source_token(name: str) -> str:
-    """Return the source token in a component's name, with its stack: “run” (2) of the encoder."""
+    """Return the source token in a component's name, with its number and stack: “run” (2) of the encoder."""
     token = name.partition("attention from ")[2]
     return token.replace(" of the decoder", " of the encoder") if name.startswith("cross-") else token
 
 
 def as_text(value: float, *others: float) -> str:
-    """Format an outcome with two decimals, or more if it and the other values are small."""
+    """Format an outcome with two decimals, or with more if it and the other values are small."""
     return number(value, f".{decimals([value, *others])}f")
 
 
 def extreme_parts(parts: list[tuple[str, float]]) -> dict[str, Any]:
-    """Return the facts on the largest contribution and reduction that aren't small. parts: largest absolute first."""
+    """Return the largest positive and negative contribution, if not small, for sentences. parts: in order of size."""
     numbers: dict[str, Any] = {}
     clauses, form = [], f".{decimals(value for _, value in parts)}f"
     for key, sign, verb in (("most", 1, "contributes most"), ("least", -1, "reduces the outcome most")):
@@ -133,12 +133,12 @@ def _heads_by_source(result: "Attribution") -> Heads:
 
 
 def _text_of_row(row: HeadRow) -> Side | None:
-    """Return the stack whose text a row's heads attend to."""
+    """Return the stack whose text the heads of a row attend to."""
     return "encoder" if row[1] else row[0]
 
 
 def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
-    """Return a grid of heads by attention call, with the contributions of each head's source tokens."""
+    """Return a grid of heads, one row per attention call, with the contributions of each head's source tokens."""
     names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
     texts = [result.tokens[_text_of_row(row)] for row in heads]
     columns, known = range(1 + max(map(max, heads.values()))), list(dict.fromkeys(map(tuple, texts)))
@@ -157,7 +157,7 @@ def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
 
 
 def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Strip:
-    """Return a strip of a text's tokens with the contributions of attention to them, summed over heads."""
+    """Return a strip of a text's tokens with the contributions of the attention to each token, summed over heads."""
     taken = [own for row, each in heads.items() if _text_of_row(row) == side for own in each.values()]
     of = "" if side is None else f" of the {side}"
     return Strip(
@@ -194,10 +194,10 @@ def _layers_table(result: "Attribution") -> Table:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Answer):
-    """An outcome split into components. outcome: its name. value: the outcome, the sum of all components.
+    """An outcome split into components. outcome: its name. value: its value, the sum of all components.
 
-    error: the difference of their sum from the value, relative to the sum of their absolute values. unit: whether
-    source tokens are shown separately or summed to words.
+    error: the difference between this sum and the value, relative to the sum of absolute values. unit: whether source
+    tokens are shown separately or summed to words.
     """
 
     format: ClassVar[str] = "regard attribute"
@@ -211,11 +211,11 @@ class Attribution(Answer):
     unit: Literal["token", "word"] = field(default="token", kw_only=True)
 
     def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
-        """Return each component's name and contribution, the largest absolute numbers first. They sum to the value.
+        """Return each component's name and contribution, the largest absolute values first. They sum to the value.
 
-        by: what a component is: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's
-        attention to one "token", all attention to one "source" token, a "layer", or a "kind". words: whether the source
-        tokens of a word are summed, under the number of the first.
+        by: the kind of component: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's
+        attention to one "token", all attention to one "source" token, a "layer", or a "kind". words: sum the source
+        tokens of each word, under the number of its first token.
         """
         groups, sums = writers_by_group(self.parts, by)
         tokens: Mapping[Side | None, Sequence[Token]] = self.tokens
@@ -227,7 +227,7 @@ class Attribution(Answer):
     def _by_word(
         self, groups: tuple[Writer, ...], sums: Float[Tensor, "P 1"]
     ) -> tuple[tuple[Writer, ...], Float[Tensor, "p 1"], dict[Side | None, list[Token]]]:
-        """Merge groups whose source tokens belong to one word. Return them, their sums, and tokens named by words."""
+        """Merge groups whose source tokens belong to one word. Return groups, sums, and tokens with words as texts."""
         first: dict[Side | None, list[int]] = {}
         tokens: dict[Side | None, list[Token]] = {}
         for side, own in self.tokens.items():
@@ -243,7 +243,7 @@ class Attribution(Answer):
         return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
-        """Return one row per writer and source token (or word), the largest absolute numbers first: part, adds."""
+        """Return one row per writer and source token (or word), the largest absolute values first: part, adds."""
         return [{"part": name, "adds": added} for name, added in self.by("token", words=self.unit == "word")]
 
     def title(self) -> str:
@@ -272,21 +272,21 @@ def attribution(
     against: str | int | None = None,
     toward: Float[Tensor, " M"] | None = None,
 ) -> Attribution:
-    """Split a logit, a logit difference or a cosine into the components written directly (direct logit attribution).
+    """Split a logit, a logit difference or a cosine into direct contributions (direct logit attribution).
 
     Args:
         model: the model of the trace.
         trace: a trace without interventions.
-        place: the word or token of the outcome. In a causal model, this is the position before the token. None for a
+        place: the word or token of the outcome, in a causal model the token before the predicted token. None for a
             model that labels the whole text.
-        token, to: the token, by its text (with a space before it if it has one) or id, or a classifier's label. A
-            classifier's activations after its last layer are frozen, as the statistics of norms are.
+        token, to: the token, as its text (with its leading space, if any) or id, or a classifier's label. The
+            activations after a classifier's last layer are frozen, like the statistics of norms.
         against: a token or label whose logit is subtracted.
-        toward: instead of a token, a direction (M,): the outcome is the cosine of the last hidden state with it.
+        toward: instead of a token, a direction (M,). The outcome is the cosine of the last hidden state with it.
 
     Raises:
-        RegardError: the place or token doesn't exist, token and direction are both or neither passed, the model has no
-            language head, or no exact split is known for its outcome.
+        RegardError: the place or token doesn't exist, both or neither of token and direction are passed, the model has
+            no language head, or no exact split is known for its outcome.
     """
     split = bind_to_trace(model, trace, "attribution", outcome_path)
     token = to if token is None else token
@@ -302,14 +302,14 @@ def attribution(
 def split_outcome(
     trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split
 ) -> Attribution:
-    """Split an outcome at a word or token, or of the whole text (place None), into components, and check the sum."""
+    """Split an outcome at a word or token (place None: of the whole text) into components, and check their sum."""
     own = trace.decoder if isinstance(trace, PairTrace) else trace
     whole = own.logits is not None and own.logits.ndim == 1 and outcome.token is not None
     if whole != (place is None):
         needs = "no place: it labels the whole text" if whole else "a place, a word or the number of a token"
         raise RegardError(f"attribution: {own.status.model} needs {needs}")
     rows = list(range(len(own.tokens))) if place is None else tokens_of(own, place)
-    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # a word's label
+    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # words: first token
     where = "" if place is None else f" at {quoted(', '.join(own.tokens[n].text.strip() for n in rows))}"
     expected, said = _outcome_to_attribute(own, rows, outcome)
     name = f"attribution in {own.status.model}"
@@ -334,7 +334,7 @@ def split_outcome(
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
-    """Return the outcome's value in the trace, as a mean over rows, and its name."""
+    """Return the outcome's value in the trace, the mean over rows, and its name."""
     if outcome.token is None:
         assert outcome.direction is not None
         state = trace.last_hidden_state[rows].double().cpu().mean(0)

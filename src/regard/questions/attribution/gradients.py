@@ -1,8 +1,8 @@
-"""Attribute an outcome to the tokens that a model read, by gradients.
+"""Attribute an outcome to a model's input tokens, by gradients.
 
 Both methods take gradients with respect to the token embeddings, through Captum. Integrated gradients (Sundararajan,
-Taly and Yan 2017) sum to the outcome minus the baseline's outcome, except for a gap, since a few steps estimate their
-integral. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
+Taly and Yan 2017) sum to the outcome minus the baseline's outcome, up to a gap, because the integral is estimated from
+a few steps. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from regard.text.words import spelling, words
 
 Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]
-STEPS = 32, 64, 128  # numbers of integration steps, tried in turn until the gap is small
+STEPS = 32, 64, 128  # numbers of integration steps to try in turn, until the gap is small
 LARGE_GAP = 0.05  # relative to the outcome's change from the baseline
 
 
@@ -77,11 +77,11 @@ def tokens_panels(result: "TokenAttribution") -> list[Panel]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenAttribution(Answer):
-    """The contribution of each token to an outcome.
+    """Each token's contribution to an outcome.
 
-    scores, norms: (L,) in float64, the sum and the length of each token's vector. An encoder-decoder's source comes
-    before its target. baseline: the outcome of the baseline. gap: |sum of the scores - (outcome - baseline)|. Both are
-    None without a baseline. sides: the number of tokens of each text. unit: whether tokens or words are shown.
+    scores, norms: (L,) in float64, the sum and the norm of each token's vector. An encoder-decoder's source precedes
+    its target. baseline: the baseline's outcome. gap: |sum of the scores - (outcome - baseline)|. Both are None without
+    a baseline. sides: the number of tokens of each text. unit: whether tokens or words are shown.
     """
 
     format: ClassVar[str] = "regard attribute"
@@ -119,7 +119,7 @@ class TokenAttribution(Answer):
 
     @property
     def misses_its_sum(self) -> bool:
-        """Return whether the gap of integrated gradients is too large to trust single scores."""
+        """Return whether the gap of integrated gradients is so large that single scores can't be trusted."""
         gap, baseline = self.gap, self.baseline
         return gap is not None and baseline is not None and gap > LARGE_GAP * abs(self.outcome - baseline)
 
@@ -128,7 +128,7 @@ class TokenAttribution(Answer):
         return f"Contribution of each {self.unit} to the {self.outcome_name} ({as_text(self.outcome)})"
 
     def exactness(self) -> list[str]:
-        """Return notes on how exact the scores are."""
+        """Return notes on the exactness of the scores."""
         if self.gap is None:
             return ["Gradient × input is a linear estimate. The scores need not sum to the outcome."]
         gap = f"{self.gap:.1e}" if self.gap < 0.01 else as_text(self.gap)
@@ -168,9 +168,9 @@ def attribute_to_tokens(
         trace: a trace without interventions.
         outcome: an outcome that returns a tensor, such as those of `regard.outcomes`.
         method: "integrated gradients" or "gradient x input".
-        steps: of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is more than 5 % of the outcome's
-            change. The smallest gap wins.
-        baseline: the embedding at every token: the vocabulary's "mean", "zero", or that of a token's id.
+        steps: number of steps of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is above 5 % of
+            the outcome's change. The result with the smallest gap is returned.
+        baseline: the embedding at every token of the baseline: the vocabulary's "mean", "zero", or a token id's.
 
     Raises:
         RegardError: the method is unknown, the outcome isn't a tensor, or the embeddings can't be replaced.
@@ -185,11 +185,11 @@ def attribute_to_tokens(
         raise RegardError(f"steps: got {steps!r}, expected a whole number, 1 or more")
 
     def forward(*embeddings: Float[Tensor, "1 _ _"]) -> Float[Tensor, " 1"]:
-        """Return the outcome (1,) of a run with these token embeddings (1, L, W) of each text."""
+        """Return the outcome (1,) of a run with these token embeddings, (1, L, W) per text."""
         return number_of(outcome, gradient_run(model, trace, lambda n, _: embeddings[n][0])[1])[None]
 
     def result_of(products: tuple[Tensor, ...], start: float | None, count: int) -> TokenAttribution:
-        """Build the result from inputs times gradients, a vector per token. start: the baseline's outcome."""
+        """Build the result from input × gradient, a vector per token. start: the baseline's outcome."""
         vectors = torch.cat([product[0].detach().cpu() for product in products])
         scores, norms = vectors.sum(-1), vectors.norm(dim=-1)
         gap = None if start is None else abs(float(scores.sum()) - (value - start))
@@ -242,13 +242,13 @@ def attribute(
     by: str | None,
     steps: int | None,
 ) -> "Attribution | TokenAttribution | PatchSweep":
-    """Attribute the outcome that `regard attribute` names by its method. Attribution patching needs two traces."""
+    """Attribute the outcome of `regard attribute`, with the chosen method. Attribution patching needs two traces."""
     trace, side = traces[0], traces[0].sides[-1]
     unit: Unit = "word" if by == "word" else "token"
     if to is not None and side.logits is None:
         raise RegardError(f"to: {model.name} has no language head: pass word and like, two words of the text")
     token = None if at is None else tokens_of(side, place_in(side, at))[0 if side.labels else -1]
-    if method == "direct" and word is None:  # by default the last token; of a label the whole text
+    if method == "direct" and word is None:  # default: the last token, or the whole text for a label
         token = len(side.tokens) - 1 if token is None and not side.labels else token
         return replace(attribution(model, trace, token, to, against=against), unit=unit)
     if method == "direct":

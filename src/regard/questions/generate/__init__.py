@@ -1,1 +1,1 @@
-"""Let a causal model continue a text, plain or steered, and show how sure it was of each token."""
+"""Let a causal model continue a text, plain or steered, and show the probability of each token."""

@@ -1,4 +1,4 @@
-"""Show how sure a causal model was of each token that it wrote, and its steered text if there is one."""
+"""Show the probability of each token that a causal model wrote, also in a steered text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 MakeReadout = Callable[[], Readout]
-CANDIDATES = 5  # likely tokens kept for each position
-ROWS = 256  # rows of attention that are summed at a time
+CANDIDATES = 5  # most likely tokens that are kept for each position
+ROWS = 256  # rows of attention summed at a time
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
-MAX_ALTERNATIVES = 3  # other likely tokens of a row
-MAX_LENS_TOKENS = 64  # written tokens that the logit lens is read for
-MAX_LINKS = 2  # distinctive weights of a written token
+MAX_ALTERNATIVES = 3  # other likely tokens in a table row
+MAX_LENS_TOKENS = 64  # written tokens for which the logit lens is computed
+MAX_LINKS = 2  # distinctive links per written token
 TABLE: list[list[Template]] = [
     [("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
       None),
@@ -59,11 +59,11 @@ STEERED: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class WrittenToken:
-    """A written token. token, id: its numbers in the text and the vocabulary.
+    """A written token. token, id: its number in the text, and its id in the vocabulary.
 
     probability: from the model, without temperature. rank: 0 for the likeliest. likeliest: the likeliest tokens at this
-    position, best first. layers: the token that each state predicts (logit lens), with the rank and probability of this
-    token; empty if unknown. links: the most distinctive weights, if any, of the row that wrote the token.
+    position, best first. layers: the token that each state predicts (logit lens), with the rank and probability of the
+    written token, empty if unknown. links: the most distinctive weights, if any, of the row that wrote the token.
     """
 
     token: int
@@ -89,12 +89,12 @@ class WrittenToken:
 
 @dataclass(frozen=True)
 class Writing:
-    """Written tokens and their attention. given: tokens of the prompt. ended: as in `Generated`.
+    """Written tokens and their attention. given: the number of prompt tokens. ended: as in `Generated`.
 
     special, sinks, prompt, own: the fractions of attention to special tokens, to attention sinks, to the rest of the
-    prompt and to written tokens, as means over layers, heads and the rows that wrote. received: the same for each
-    token, including special tokens and sinks. sink_tokens: the tokens that are sinks. lens: how exact the logit lens
-    is, or why there is none.
+    prompt and to written tokens, as means over layers, heads and the rows that wrote tokens. received: the same mean
+    for each token, including special tokens and sinks. sink_tokens: the tokens that are sinks. lens: a note on the
+    exactness of the logit lens, or why there is none.
     """
 
     given: int
@@ -112,8 +112,8 @@ class Writing:
 def describe_writing(trace: Trace, given: int, ended: str, names: Names, readout: MakeReadout | None = None) -> Writing:
     """Summarize the text that a causal model wrote after the first `given` tokens of a trace.
 
-    ended: why it stopped, a key of `ENDED`. names: spells the model's tokens. readout: makes the model's readout for
-    the logit lens.
+    ended: the reason for the end, a key of `ENDED`. names: spells token ids. readout: makes the model's readout for the
+    logit lens.
     """
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
@@ -144,7 +144,7 @@ def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]
 
 
 def _logit_lens(trace: Trace, given: int, names: Names, readout: MakeReadout) -> tuple[list[list[LensLayer]], str]:
-    """Return each written token's logit-lens layers, and a note: how exact they are, or why there are none."""
+    """Return each written token's logit-lens layers, and a note on their exactness or on why there are none."""
     assert trace.logits is not None
     numbers = range(given, len(trace.tokens))
     try:
@@ -160,7 +160,7 @@ def _logit_lens(trace: Trace, given: int, names: Names, readout: MakeReadout) ->
 
 
 def notable_token(written: "Written") -> WrittenToken | None:
-    """Return a likely, new content word that only few of the last layers would have written, None without a lens."""
+    """Return a likely new content word that only the last layers predict, None without a logit lens."""
     known, new = {*FUNCTION_WORDS}, set()
     for word in words(written.tokens):
         name = spelling(written.tokens, word).lower()
@@ -172,7 +172,7 @@ def notable_token(written: "Written") -> WrittenToken | None:
 
 
 def _received_attention(trace: Trace, given: int) -> Float[Tensor, " L"]:
-    """Return the attention to each token (L), as mean over layers, heads and the rows that wrote a token."""
+    """Return the attention to each token, (L,), as the mean over layers, heads and the rows that wrote tokens."""
     total = torch.zeros(len(trace.tokens), dtype=torch.float64)
     layers = kept_numbers(trace.attention)
     start, stop = given - 1, len(trace.tokens) - 1
@@ -184,7 +184,7 @@ def _received_attention(trace: Trace, given: int) -> Float[Tensor, " L"]:
 
 
 def generation_panels(answer: "Generation") -> list[Panel]:
-    """Return panels: the text, its probabilities and least likely tokens, or both texts and their differences."""
+    """Return panels of the text, its probabilities and least likely tokens, or of both texts and their differences."""
     likely: list[Panel] = []
     for name, written in answer.each:
         title = "Probability of each written token" + f", {name}" * bool(answer.push)
@@ -199,7 +199,7 @@ def generation_panels(answer: "Generation") -> list[Panel]:
     whole: list[list[Cell]] = [[text.text for _, text in answer.each]]
     columns = [Column(name) for name, _ in answer.each]
     texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=whole, screen=True)
-    start = answer.first_difference or 0  # token by token, from the first that differs
+    start = answer.first_difference or 0  # the table begins at the first token that differs
     pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
     cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
     rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
@@ -212,7 +212,7 @@ def generation_panels(answer: "Generation") -> list[Panel]:
 
 def _text_with_bars(written: "Written") -> Strip:
     """Return a strip of the whole text, with a bar for the probability of each written token."""
-    pieces, start = [""] * len(written.tokens), 0  # each token's characters, with those up to the next token
+    pieces, start = [""] * len(written.tokens), 0  # each token's characters, up to the next token
     places = [n for n, token in enumerate(written.tokens) if token.end > token.start]
     for n, after in zip(places, [*places[1:], None], strict=True):
         stop = len(written.text) if after is None else max(start, written.tokens[after].start)
@@ -228,7 +228,7 @@ def _text_with_bars(written: "Written") -> Strip:
 
 
 def _attention_to_prompt(written: "Written") -> list[Panel]:
-    """Return a strip of the attention to each word of the prompt, or no panel if nothing was written."""
+    """Return a strip with the attention to each word of the prompt, or no panel if nothing was written."""
     how, tokens = written.how, written.tokens
     apart = {*how.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
     spans = words(tokens[: how.given])
@@ -248,7 +248,7 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 
 
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
-    """Return a table of the written tokens, least likely first, with other likely tokens."""
+    """Return a table of the written tokens, the least likely first, with other likely tokens."""
     rows: list[list[Cell]] = []
     for own in sorted(tokens, key=lambda token: token.probability):
         others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
@@ -299,7 +299,7 @@ def _text_numbers(text: "Written") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Written:
-    """A text that a model continued. given, new: prompt and written text. tokens: of both. how: their numbers."""
+    """A text that a model continued. given, new: the prompt and the written text. tokens: of both. how: the numbers."""
 
     given: str
     new: str
@@ -314,7 +314,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Generation(TracesAnswer):
-    """A text that a model wrote. steered: its text with steered hidden states. push: names the steering."""
+    """A text that a model wrote. steered: the text with steered hidden states. push: a name for the steering."""
 
     format: ClassVar[str] = "regard generate"
     findings = generation_sentences
@@ -334,13 +334,13 @@ class Generation(TracesAnswer):
         return f"Text generated after {shortened(self.plain.given, MAX_TITLE)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
-        """Return notes on which probabilities are shown and how exact the logit lens is."""
+        """Return notes on the kind of probabilities and on the exactness of the logit lens."""
         lens = list(dict.fromkeys(own.how.lens for _, own in self.each if own.how.lens))
         return ["Probabilities are the model's own, before temperature and top-k.", *lens]
 
     @property
     def first_difference(self) -> int | None:
-        """Return the number of the first written token that differs between the texts, None if they are equal."""
+        """Return the number of the first written token that differs between the texts, or None if they are equal."""
         both = [[token.id for token in written.how.tokens] for _, written in self.each]
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
@@ -364,7 +364,7 @@ class Generation(TracesAnswer):
         }
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the page's first token: that of the first sentence, the least likely, or the first difference."""
+        """Return the page's first token: from the first sentence, the least likely, or the first that differs."""
         tokens, at = self.plain.how.tokens, self.first_difference
         first = notable_token(self.plain) if at is None else next(iter(tokens[at:]), None)
         first = first or min(tokens, key=lambda token: token.probability, default=None)
@@ -376,7 +376,7 @@ class Generation(TracesAnswer):
 
 
 def generate(model: Model, text: str, steering: Any = None, **options: Any) -> Generation:
-    """Let a model continue a text, plain and, if given, steered by (towards, away, layer, strength)."""
+    """Let a model continue a text, plain and, if requested, steered. steering: (towards, away, layer, strength)."""
     steered, push = None, ""
     if steering is not None:
         towards, away, layer, strength = steering
@@ -387,7 +387,7 @@ def generate(model: Model, text: str, steering: Any = None, **options: Any) -> G
 
 
 def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
-    """Return how sure a causal model was of each written token. steered: its steered text. push: names the steering."""
+    """Return the answer for a causal model's text. steered: its steered text. push: a name for the steering."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
     readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])

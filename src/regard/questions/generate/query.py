@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from regard.models.model import Model
     from regard.models.source import Source
 
-USUAL = 60  # new tokens, or as many as fit
+USUAL = 60  # new tokens, or fewer if fewer fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class GenerateQuery(Query):
 
     @property
     def steered(self) -> bool:
-        """Return whether to continue the text with steered hidden states as well."""
+        """Return whether to also continue the text with steered hidden states."""
         return any(given is not None for given in (self.towards, self.away, self.layer, self.strength))
 
     @property
@@ -76,7 +76,7 @@ class GenerateQuery(Query):
         return None if full else self.top
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Load the model, and let it continue the text, plain and, if asked, steered."""
+        """Load the model, and let it continue the text, plain and, if requested, steered."""
         from regard.questions.generate.answer import generate
 
         model, (text,) = source.load(source.model), source.texts

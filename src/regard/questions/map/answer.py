@@ -1,4 +1,4 @@
-"""Define the result of `regard map`: one layer's attention over a whole text. Everything is counted from 0."""
+"""Define the result of `regard map`: one layer's attention over a whole text. All numbers count from 0."""
 
 import math
 import re
@@ -16,10 +16,10 @@ from regard.text.words import is_content_word
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MIN_FULL_BAR = 2.0  # times the average: the smallest value of a full bar along the text
-ATTENDED = 0.05  # smallest weight from another token that counts as attending to a token
-FULL_QUANTILE = 0.98  # of the parts has at most a full bar: one special token would make all others flat
-PART = 0.005  # smaller fractions of all attention round to 0%
+MIN_FULL_BAR = 2.0  # times the average: smallest value that a full bar can have
+ATTENDED = 0.05  # smallest weight from another token by which a token counts as attended
+FULL_QUANTILE = 0.98  # fraction of parts within a full bar; else one special token would make all others flat
+PART = 0.005  # smaller fractions of all attention are printed as 0%
 
 FAR = "In layer {layer}, tokens attend {mean:n} tokens away on average"
 SPECIAL = "Special tokens receive {special:%} of all attention"
@@ -38,11 +38,11 @@ AROUND = 24  # characters of context on either side of a token
 
 
 def _received_along_map(answer: "Matrix") -> Curves:
-    """Return curves of the attention received along the text, without special tokens that exceed a full bar."""
+    """Return curves of the attention received along the text, without special tokens above a full bar."""
     count, received = len(answer.received), list[Number](answer.received)
     full = max(MIN_FULL_BAR, sorted(answer.received)[int(FULL_QUANTILE * (count - 1))])
     tall = [token for token in answer.receivers if (token.special or token.sink) and token.received > full]
-    parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # the part of each token
+    parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # the number of each token's part
     for part in {parts[token.place.token] for token in tall}:
         own = [token.received for token in tall if parts[token.place.token] == part]
         rest = parts.count(part) - len(own)
@@ -59,7 +59,7 @@ def _received_along_map(answer: "Matrix") -> Curves:
 
 
 def _far_pairs_of_map(answer: "Matrix") -> Table:
-    """Return a table of the largest weights between far tokens, each token in its context."""
+    """Return a table of the largest weights between distant tokens, with each token in its context."""
     several = len(answer.heads) > 1
     columns = [
         Column("weight", 2, bar=True), *([Column("head", 0)] if several else []), Column("distance", 0),
@@ -81,7 +81,7 @@ def _far_pairs_of_map(answer: "Matrix") -> Table:
 
 
 def _receivers_of_map(answer: "Matrix") -> Table:
-    """Return a table of the tokens that receive most attention, each with its context."""
+    """Return a table of the tokens that receive most attention, each in its context."""
     rows: list[list[Cell]] = [
         [
             receiver.place.text + (" (special)" if receiver.special else " (sink)" if receiver.sink else ""),
@@ -116,7 +116,7 @@ def _heads_of_map(answer: "Matrix") -> Table:
 
 
 def near_offsets_of_map(answer: "Matrix") -> Heat:
-    """Return a heat map of each head's mean weight by offset. Causal models have earlier tokens only."""
+    """Return a heat map of each head's mean weight by offset. For causal models, it has only earlier tokens."""
     values, first = answer.near.values, answer.near.first
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
     shown = range(there[0], there[-1] + 1)
@@ -129,7 +129,7 @@ def near_offsets_of_map(answer: "Matrix") -> Heat:
 
 
 def matrix_sentences(matrix: "Matrix") -> list[str]:
-    """Return sentences on the strongest far link, mean distances, special tokens and sinks, and the top receiver."""
+    """Return sentences on the strongest distant link, distances, special tokens and sinks, and the top receiver."""
     heads, reach = matrix.heads, matrix.tokens if matrix.band is None else matrix.band.window
     names = ("distance", "special", "sink_tokens", "sink")
     mean, special, sinks, learned = (sum(getattr(head, name) for head in heads) / len(heads) for name in names)
@@ -142,7 +142,7 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
     if f"{low.special:.0%}" != f"{high.special:.0%}":
         numbers |= {"low": low.special, "low_head": low.head, "high": high.special, "high_head": high.head}
     if matrix.pairs:
-        # a link between two content words says more than one between pieces or repetitions of a word
+        # a link between two different content words is more informative
         different = (pair for pair in matrix.pairs if pair.query.text.casefold() != pair.key.text.casefold())
         pair = next((pair for pair in different if pair.query.is_word and pair.key.is_word), matrix.pairs[0])
         query, key = quoted(pair.query.text), quoted(pair.key.text)
@@ -182,7 +182,7 @@ class TokenInText:
 
 @dataclass(frozen=True)
 class Receiver:
-    """A token with the attention it receives. received: sum over queries, mean over heads. The average is 1.
+    """A token with the attention that it receives. received: sum over queries, mean over heads (on average 1).
 
     largest: the largest weight from another token in any head, None below 0.05. share: the fraction of all attention.
     sink: whether it is an attention sink.
@@ -210,7 +210,7 @@ class FarPair:
 @dataclass(frozen=True)
 class HeadFigures:
     """Means over one head's queries: entropy in nats, distance in tokens, and fractions of attention to special tokens,
-    to the head's learned sink (which isn't a token), and to sink_tokens, the tokens that are attention sinks."""
+    to the head's learned sink (which isn't a token), and to sink_tokens (tokens that are attention sinks)."""
 
     head: int
     entropy: float
@@ -222,18 +222,18 @@ class HeadFigures:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matrix(TracesAnswer):
-    """One layer's attention over a whole text, of one head, or with head None as the mean of all.
+    """One layer's attention over a whole text, of one head or (head None) as the mean of all heads.
 
-    near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
-    the largest weights between tokens more than `far` apart, without special tokens and attention sinks, in any of the
-    heads shown. unattended: the number of tokens that receive less than 0.05 from every other token, in each head.
-    picture: mean weights of cells, query down and key across, None for a text that was read in windows, which has a
-    band instead and no traces. received: the attention that the tokens of each column of the picture (or each equal
-    part of the text) receive, a mean as in `Receiver`. why: the reason for the layer, if regard chose it.
+    near: each head's mean weight at each offset up to 64 tokens. receivers: the tokens that receive most. pairs: the
+    largest weights in the shown heads between tokens more than `far` apart, without special tokens and attention sinks.
+    unattended: the number of tokens that receive less than 0.05 from every other token, in each head. picture: mean
+    weights of cells, queries down and keys across. It is None for a text that was read in windows, which has a band
+    instead, and no traces. received: the mean attention (as in `Receiver`) that the tokens of each picture column, or
+    of each equal part of the text, receive. why: the reason for the layer, if regard chose it.
     """
 
     format: ClassVar[str] = "regard map"
-    one_line: ClassVar[bool] = True  # a line for each of 65,536 numbers would be most of the JSON file
+    one_line: ClassVar[bool] = True  # otherwise the JSON file would have 65,536 lines of numbers
     findings = matrix_sentences
 
     layer: int
@@ -253,11 +253,11 @@ class Matrix(TracesAnswer):
 
     @property
     def whose(self) -> str:
-        """Return the name of the head, or "mean of 12 heads"."""
+        """Return the name of the head, or, for example, "mean of 12 heads"."""
         return f"mean of {len(self.heads)} heads" if self.head is None else f"head {self.head}"
 
     def panels(self) -> list[Panel]:
-        """Return panels of attention along the text, far pairs (if any), top receivers, heads and offsets."""
+        """Return panels of attention along the text, distant pairs (if any), top receivers, heads and offsets."""
         pairs = [_far_pairs_of_map] if self.pairs else []
         parts = _received_along_map, *pairs, _receivers_of_map, _heads_of_map, near_offsets_of_map
         return [part(self) for part in parts]
@@ -274,7 +274,7 @@ class Matrix(TracesAnswer):
         return [self.why] if self.why else []
 
     def rows(self) -> list[Row]:
-        """Return one row per far pair: its head, weight and distance, the tokens and their numbers."""
+        """Return one row per distant pair: head, weight, distance, and the tokens with their numbers."""
         return [
             {
                 "head": pair.head, "weight": pair.weight, "distance": pair.distance, "query": pair.query.token,
@@ -284,12 +284,12 @@ class Matrix(TracesAnswer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """Return every field but the traces and notes, as JSON data."""
+        """Return every field except the traces and notes, as JSON data."""
         own = asdict(replace(self, traces=()))
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view at which the page opens: the map of this layer and head, at the strongest far link."""
+        """Return the view at which the page opens: the map of this layer and head, at the strongest distant link."""
         token = self.pairs[0].query.token if self.pairs else None
         return {"view": "map", "layer": self.layer, "head": self.head, "token": token}
 
@@ -298,7 +298,7 @@ class Matrix(TracesAnswer):
         return [self.layer]
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw the far links over the text and the matrix, as a figure without notes."""
+        """Draw the distant links over the text and the matrix, as a figure without notes."""
         from regard.questions.map.picture import paint_map
 
         return paint_map(self), []

@@ -1,4 +1,4 @@
-"""Draw the plot of `regard map`: arcs of far links over the text, and the whole matrix."""
+"""Draw the plot of `regard map`: arcs between distant tokens over the text, and the whole matrix."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,10 +14,10 @@ from regard.explain.wording import number
 from regard.questions.map.answer import Matrix, near_offsets_of_map
 from regard.text.quoting import display_text
 
-DECADES = 1e-5  # smallest weight with a separate colour, relative to the largest
+DECADES = 1e-5  # end of the logarithmic colour scale, relative to the largest weight
 NO_WEIGHT = "#efefef"
-LINKS, RECEIVERS = 10, 5  # at most this many are named
-LEFT, WIDE, LINE = 24.0, 912.0, 286.0  # points: left, width and y of the line that represents the text
+LINKS, RECEIVERS = 10, 5  # at most this many are listed
+LEFT, WIDE, LINE = 24.0, 912.0, 286.0  # in points: left, width and y of the line for the text
 
 
 def paint_map(matrix: Matrix) -> Figure:
@@ -26,11 +26,11 @@ def paint_map(matrix: Matrix) -> Figure:
 
 
 def map_slide(matrix: Matrix, said: Sequence[str], label: str = "") -> Row:
-    """Return the slide of a matrix as a row of a figure. said: title and reason for the layer. label: of the text.
+    """Return the slide of a matrix as a row of a figure. said: title, and reason for the layer. label: the text's.
 
-    At the top are the largest weights between distant tokens as arcs, over the attention that each part of the text
+    Arcs at the top show the largest weights between distant tokens, over the attention that each part of the text
     receives. Below are a list of these links, the mean weight of each head by offset, and the whole matrix, with
-    queries down and keys across (offsets across for a text that was read in windows).
+    queries down and keys across (offsets for a text that was read in windows).
     """
     return Row(SLIDE[1] / 72, partial(_draw_slide, matrix=matrix, said=said, label=label))
 
@@ -76,7 +76,7 @@ def _draw_slide(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str
 
 
 def _write_far_pairs(pen: Pen, matrix: Matrix, x: int | float, y: int | float, wide: int | float) -> None:
-    """Write the list of far pairs, numbered like their arcs."""
+    """Write the list of distant pairs, numbered like their arcs."""
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
         base = y + 11 + 12.6 * n

@@ -65,7 +65,7 @@ def read_file_argument(file: Path) -> str:
     try:
         text = found.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # error.start counts from after a byte order mark of three bytes
+        # error.start doesn't count a byte order mark of three bytes
         place = error.start + len(found) - len(error.object)
         line = found.count(b"\n", 0, place) + 1
         raise RegardError(

@@ -1,4 +1,4 @@
-"""Summarise a layer's whole attention matrix: the largest receivers, the largest distant weights, a small picture.
+"""Summarise a layer's whole attention matrix: top receivers, largest distant weights, and a small picture.
 
 One pass computes all numbers exactly, without storing the matrix. Tokens, layers and heads are counted from 0.
 """
@@ -41,16 +41,17 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import Trace, is_causal
 
-LISTED = 20  # largest weights that the pass lists per query: all others are below 0.05, since rows sum to 1
-CELLS = 256  # rows and columns of the picture, at most
+LISTED = 20  # largest weights listed per query; others are below 0.05, because rows sum to 1
+CELLS = 256  # maximum rows and columns of the picture
 
 
 @dataclass
 class MapSums:
     """Sums over the attention of H heads over L tokens, from which `matrix_of` makes a `Matrix`.
 
-    largest: the largest weight from another token in any head, exact from 0.05 on. figures: those of `HeadFigures`, in
-    their order, means over queries. sinks: the tokens that are attention sinks. picture, band: mean of heads.
+    largest: the largest weight from another token in any head, exact if at least 0.05. figures: the fields of
+    `HeadFigures`, in order, as means over queries. sinks: the tokens that are attention sinks. picture, band: head
+    means.
     """
 
     received: Float[Tensor, "H L"]
@@ -68,7 +69,7 @@ def matrix(
 ) -> Matrix:
     """Summarise the whole attention matrix of one layer, or of one of its heads.
 
-    Which tokens are attention sinks depends on all heads of the layer.
+    Attention sinks are determined from all heads of the layer.
     """
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
@@ -116,7 +117,7 @@ def matrix_of(
     about: Read,
     traces: Sequence[Trace],
 ) -> Matrix:
-    """Make the `Matrix` to show from the sums of a pass: top receivers, far pairs and picture."""
+    """Build the `Matrix` from the sums of a pass: top receivers, distant pairs and picture."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
@@ -153,7 +154,7 @@ def map_of_source(
     head: int | None,
     **options: int,
 ) -> Matrix:
-    """Compute the `Matrix` of a text, or of the source's saved trace (None), for `regard map`. options: top and far."""
+    """Compute the `Matrix` of a text, or of the source's saved trace if text is None. options: top and far."""
     advance = _progress_in_parts(progress, 2)  # the forward pass, and the pass over the matrix
     if text is None:
         trace = source.read_one("map")
@@ -171,7 +172,7 @@ def map_of_source(
 
 
 def _progress_in_parts(progress: Callable[[float, float], None], of: int) -> Progress:
-    """Return a function to call with each finished part, which reports the sum of parts. of: the total."""
+    """Return a function that adds up finished parts and reports their sum. of: the total."""
     done = 0.0
 
     def advance(part: int | float) -> None:
@@ -183,7 +184,7 @@ def _progress_in_parts(progress: Callable[[float, float], None], of: int) -> Pro
 
 
 def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:
-    """Return the given layer, or the most specific layer and why it was chosen. If no weight is specific, the first."""
+    """Return the requested layer, or the most informative layer (else the first), and the reason for the choice."""
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)
@@ -209,9 +210,9 @@ def windowed(
 ) -> Matrix:
     """Compute the `Matrix` of one layer from the traces of a plan's windows, with one trace in memory at a time.
 
-    A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces its picture, or for
-    a single window, its matrix. A window's additional special tokens count as special and are in no cell of the band.
-    Each window has its own attention sinks.
+    A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces the picture or, for
+    a single window, the matrix. A window's added special tokens count as special and are in no cell of the band. Each
+    window has its own sinks.
     """
     text, tokens = plan.encoded.text, plan.encoded.tokens
     if len(plan.spans) == 1:
@@ -240,7 +241,7 @@ def windowed(
 
 
 def _windowed_map_texts(plan: Plan, statuses: Sequence[Status]) -> Read:
-    """Return the whole text as read, with the windows' statuses merged into one."""
+    """Return the whole text, with the windows' statuses merged into one."""
     status, text = merge_statuses_of_windows(plan, statuses), plan.encoded.text
     return Read(((text, None),), (status,), (("text 1", status, len(plan.encoded.tokens)),))
 
@@ -265,20 +266,20 @@ class _WindowSums:
         self.near = NearSums(heads, length)
 
     def _rows(self, number: int) -> Int[Tensor, " r"]:
-        """Return the numbers (r,) of the whole text's tokens whose rows come from a window."""
+        """Return the numbers (r,), in the whole text, of the tokens whose rows come from a window."""
         return (self.source == number).nonzero()[:, 0]
 
     def _keys(self, number: int) -> slice:
-        """Return the range of the whole text's tokens in a window, with special tokens at the text's start and end."""
+        """Return the range of the whole text's tokens in a window, including special tokens at the text's ends."""
         start, stop = self.plan.spans[number]
         before = self.plan.before if number == 0 else 0
         after = self.plan.after if number == len(self.plan.spans) - 1 else 0
         return slice(start - before, stop + after)
 
     def add(self, number: int, weights: AttentionMap, specials: list[bool], sinks: Collection[int]) -> None:
-        """Add the rows that come from one window, with weights (H, w, w) over its w tokens, to the sums."""
+        """Add the rows of one window to the sums. weights: (H, w, w), over the window's w tokens."""
         shift, size = self.plan.shift(number), weights.shape[2]
-        own, keys = self._rows(number) - shift, self._keys(number)  # own: numbers of the rows in the window
+        own, keys = self._rows(number) - shift, self._keys(number)  # own: row numbers in the window
         special = torch.tensor(specials)
         is_sink = torch.zeros_like(special)
         is_sink[sorted(sinks)] = True

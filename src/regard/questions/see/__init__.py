@@ -1,1 +1,1 @@
-"""What attention does to a word, or to every token of some texts."""
+"""Show what attention does to a word, or to every token of texts."""

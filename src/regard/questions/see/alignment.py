@@ -19,8 +19,8 @@ from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
 from regard.text.words import spelling, wordlike, words
 
-CLEAR = 0.3  # weight of a clear link
-TEXTS = 2  # at most, in sentences and the first table
+CLEAR = 0.3  # smallest weight of a clear link
+TEXTS = 2  # at most this many in sentences and in the first table
 DIFFERENT: list[list[Template]] = [
     [("{word} becomes {first} in text {one} (weight {weight}) and {second} in text {two} ({second_weight}).", None)]
 ]
@@ -33,16 +33,16 @@ TABLE: list[list[Template]] = [
       lambda n: n["clear"] > 2)],
     [("{where}no word of the translation attends most to {left}.", None)],
 ]  # fmt: skip
-MOST_ROWS = 14  # of the table on the first screen, for all its texts together
-LETTERS = {1: 300, 2: 80}  # characters of each text and target there, by the number of texts
-BESIDE = 2  # further source tokens per row
+MOST_ROWS = 14  # maximum rows of the first screen's table, for all texts together
+LETTERS = {1: 300, 2: 80}  # characters of a text or target on the first screen, by number of texts
+BESIDE = 2  # source tokens per row in addition to the first
 
 
 @dataclass(frozen=True)
 class AlignmentLink:
     """A link from a target token to the source token it attends to most, apart from special tokens and sinks.
 
-    translation, word: the words of the two tokens. outdone: whether special tokens or a sink receive more.
+    translation, word: the words of the target and source token. outdone: whether special tokens or a sink receive more.
     """
 
     target: int
@@ -54,7 +54,7 @@ class AlignmentLink:
 
 
 def alignment_findings(summary: Summary) -> list[str]:
-    """Return sentences on differently translated words, the clearest links and changes of word order."""
+    """Return sentences on words that are translated differently, the clearest links, and changes of word order."""
     assert summary.target is not None
     alignments, targets = summary.target.alignments[:TEXTS], summary.target.summary.tokens
     different = translated_differently(summary)[:1]
@@ -104,7 +104,7 @@ def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, Alignm
 
 
 def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[AlignmentLink]) -> dict[str, Any]:
-    """Return the numbers of the sentences on one text's alignment. already: links that other sentences name."""
+    """Return the numbers of the sentences on one text's alignment. already: links named in other sentences."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
@@ -115,7 +115,7 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
             shown.append(link)
     shown = shown[:2]
     if any(link.outdone for link in shown):
-        shown = shown[: 2 - several]  # room for "apart from special tokens"
+        shown = shown[: 2 - several]  # leave room for "apart from special tokens"
     outdone = any(link.outdone for link in shown or links)
     numbers: dict[str, Any] = {"where": f"in text {summary.labels[alignment.text]}, " if several else "",
                                "clear": len(clear), "least": CLEAR}  # fmt: skip
@@ -146,11 +146,11 @@ class Translation(Seen):
     """The result of `regard translate`: a `Seen` of texts and targets with their alignment."""
 
     def findings(self) -> list[str]:
-        """Return sentences on the source words that the target's words attend to."""
+        """Return sentences on the source words that target words attend to."""
         return alignment_findings(self.summary)
 
     def rows(self) -> list[Row]:
-        """Return one row per target token and source token it attends to, when it is written and when it is read.
+        """Return one row per target token and source token that it attends to, as it is written and as it is read.
 
         Rows follow the target's order. Each target token's largest weights come first.
         """
@@ -173,7 +173,7 @@ class Translation(Seen):
         return [_texts_table(summary, short=True), _texts_table(summary, short=False), _sources_table(summary), *views]
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view, layer and head at which the page opens: the alignment."""
+        """Return the view at which the page opens, the alignment, with the layer and head."""
         return {"view": "alignment", "layer": self.layer, "head": self.head}
 
 
@@ -196,7 +196,7 @@ def _texts_table(summary: Summary, *, short: bool) -> Table:
 
 
 def _sources_table(summary: Summary) -> Table:
-    """Return a table, short enough for a screen, of the source tokens that target tokens attend to when written."""
+    """Return a table, short enough for a screen, of the source tokens that target tokens attend to when produced."""
     assert summary.target is not None
     few = summary.target.alignments[:TEXTS]
     rows: list[list[Cell]] = []
@@ -226,7 +226,7 @@ def _sources_table(summary: Summary) -> Table:
 def shown_rows(summary: Summary, alignment: Alignment, count: int) -> list[tuple[Aligned, Attended]]:
     """Choose the target tokens to list, with the attention rows that write them, in the target's order.
 
-    Words that two texts translate differently come first, then words by their largest weight, then other tokens.
+    Words that two texts translate differently are chosen first, then words by their largest weight, then other tokens.
     """
     assert summary.target is not None
     target = summary.target.summary.tokens[alignment.text]

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
-SMALLEST_DIFFERENCE = 1e-3  # of embeddings from the sum of their known components that is reported
-MAX_NAMED_PARTS = 6  # pieces of a text that the tokenizer doesn't know or drops
+SMALLEST_DIFFERENCE = 1e-3  # between embeddings and the sum of their known components; smaller ones aren't reported
+MAX_NAMED_PARTS = 6  # unknown or dropped pieces of a text that are named
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen(TracesAnswer):
-    """The result of `see`: the summary as plain numbers, and the traces or their windows.
+    """The result of `see`: the summary in plain numbers, and the traces or their windows.
 
-    layer, head: the requested layer and head, which the plot shows and at which the page opens. read: the whole traces
-    of texts that were read in windows, for the page. shape: of the plot, "slide" or "column".
+    layer, head: the requested layer and head, which the plot and the opened page show. read: the whole traces of texts
+    that were read in windows, for the page. shape: the plot's shape, "slide" or "column".
     """
 
     format: ClassVar[str] = "regard see"
@@ -67,7 +67,7 @@ class Seen(TracesAnswer):
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Return notes on text that the tokenizer didn't read and on embeddings with unknown components."""
+        """Return notes on text that the tokenizer doesn't know, and on embeddings with unknown components."""
         statuses = self.about.statuses
         difference = max((status.embedding_difference or 0.0 for status in statuses), default=0.0)
         notes = [f"The known parts of the embeddings differ from their sum by {difference:.1e}."]
@@ -83,7 +83,7 @@ class Seen(TracesAnswer):
         return notes
 
     def rows(self) -> list[Row]:
-        """Return table rows: each occurrence's attention per layer and token or, without a word, the top links."""
+        """Return a row per layer and attended token of each occurrence or, without a word, per top link."""
         summary, target = self.summary, self.summary.target
         occurrences = summary.occurrences or (target.summary.occurrences if target is not None else [])
         if occurrences:
@@ -94,14 +94,14 @@ class Seen(TracesAnswer):
             rows = [({"text": label, **asdict(link)}, n)
                     for n, (label, text) in enumerate(zip(summary.labels, summary.highlights, strict=False))
                     for link in text.links]  # fmt: skip
-        if any(token.turn for tokens in summary.tokens for token in tokens):  # chat tokens know their message
+        if any(token.turn for tokens in summary.tokens for token in tokens):  # in a chat, name each token's message
             for row, n in rows:
                 numbers = {turn: row[number] for number, turn in turns.items()}
                 row |= {t: summary.tokens[n][at].turn if isinstance(at, int) else None for t, at in numbers.items()}
         return [row for row, _ in rows]
 
     def attended(self, text: int, side: str) -> list[list[Attended]]:
-        """Return the tokens that each token of a text or target attends to, per layer. Slow for long texts."""
+        """Return the tokens that each token of a text or target attends to, per layer. This is slow for long texts."""
         target = self.summary.target if side == "target" else None
         summary, trace = target.summary if target else self.summary, self.traces[text].sides[target is not None]
         return attended_by_every_token(trace, self.head, summary.top, {sink.token for sink in summary.sinks[text]})
@@ -116,7 +116,7 @@ class Seen(TracesAnswer):
         return data
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the layer, head and word at which the page opens: the requested head, or the first one named."""
+        """Return the layer, head and word at which the page opens: the requested head, or the head named first."""
         summary = self.summary
         if self.layer is not None or self.head is not None:
             return {"layer": self.layer, "head": self.head, "word": summary.word}
@@ -143,7 +143,7 @@ class Seen(TracesAnswer):
         return page.overview_of(self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Build the page of the texts with their attention, with notes on movement that can't be shown."""
+        """Build the page of the texts and their attention, with notes on movement that can't be shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
         page.findings = [*page.findings, *notes_on_movement(self.summary)]
         return page
@@ -176,7 +176,7 @@ class Seen(TracesAnswer):
         return parts
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw the plot and return it with notes on occurrences, texts and predictions that aren't drawn."""
+        """Draw the plot, and return it with notes on occurrences, texts and predictions that aren't drawn."""
         from regard.questions.see.picture.whole import paint_seen
 
         return paint_seen(self.summary, self.traces, self.layer, self.head, self.shape)
@@ -191,9 +191,9 @@ def seen(
     kind: type[Seen] = Seen,
     **how: Any,
 ) -> Seen:
-    """Summarise traces of one kind as a `Seen`. Traces of texts read in windows are split into their windows.
+    """Summarise traces of one kind as a `Seen`. Texts that were read in windows are split into windows.
 
-    kind: the class of the result. word, layer, head, how: as for `regard.explain.texts.summary.summarise`.
+    kind: the class of the result. word, layer, head, how: as in `regard.explain.texts.summary.summarise`.
     """
     windowed = bool(traces) and all(trace.windowed for trace in traces)
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
@@ -204,7 +204,7 @@ def seen(
     if summary.target is not None:
         targets = summary.target.summary.texts
         statuses = tuple(map(merge_statuses, statuses, summary.target.summary.statuses))
-    # unknown tokens are reported for whole texts, not for windows
+    # unknown text is reported for whole texts, not for windows
     about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
 
@@ -214,7 +214,7 @@ def seen_of_source(
 ) -> Seen:
     """Trace the texts of `regard see` and summarise them. references, neutral: words and sentences to compare with.
 
-    lens: whether to compute the logit lens of each layer. how: as for `seen`.
+    lens: whether to compute the logit lens of each layer. how: as in `seen`.
     """
     reading, control = source.read(needs_model=lens), None
     compared = [trace_word(reading.model, each, "--compare") for each in references]
@@ -246,21 +246,21 @@ def see(
     head: int | None = None,
     top: int = 5,
 ) -> Seen:
-    """Show what attention does to a word in texts or traces, or an overview without a word, like `regard see`.
+    """Show what attention does to a word in texts or traces, or, without a word, to all tokens, like `regard see`.
 
     Args:
-        texts: one or several, or traces of one kind. Each window of a long text that has the word is shown as a
-            separate text.
-        word: a word that is in every text.
-        references: words to compare it with, each read as a separate text. For traces, pass the traces of these words:
+        texts: one or several texts, or traces of one kind. For a text that was read in windows, each window with the
+            word is shown as a separate text.
+        word: a word that occurs in every text.
+        references: words to compare it with, each read as a separate text. With traces, pass traces of these words:
             `model.trace(["money", "river"])`.
         control: neutral sentences with {} for the word, to separate the effect of your texts from that of any sentence.
-            Default: the package's sentences. For traces, pass traces of such sentences:
-            `model.trace(regard.neutral_sentences("bank"))`. Default: none, and movement isn't reported.
-        target: the text of an encoder-decoder's decoder: one, or one per text (`model.generate` writes one).
+            Default: the package's sentences. With traces, pass traces of such sentences:
+            `model.trace(regard.neutral_sentences("bank"))`. The default is then none, and movement isn't reported.
+        target: for an encoder-decoder, the decoder's text, or one per text (`model.generate` writes one).
         window, stride: read each text in overlapping windows, as in `Model.trace`.
-        model: a model from `regard.load`, or an argument for it. Default: the default model.
-        layer, head: also show these. top: the number of tokens to list.
+        model: a model from `regard.load`, or its first argument. Default: the default model.
+        layer, head: show this layer or head as well. top: the number of tokens to list.
 
     Returns a `Seen`, which displays itself. It has the numbers (`.summary`), the sentences (`.findings()`), the traces
     (`.traces`) and a plot (`.plot()`).
@@ -292,7 +292,7 @@ def see(
 
 
 def listed_traces(what: str, given: object) -> "list[Trace]":
-    """Return reference or control traces as a list. Raises RegardError for anything but traces."""
+    """Return reference or control traces as a list. Raises RegardError for anything else."""
     listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
         raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")

@@ -31,12 +31,12 @@ from regard.text.tokens import Token
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
-TEXTS, WINDOWS, ALIGNMENTS = 4, 8, 2  # at most, on the first screen
-ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links; of reference words
-FULL = 0.30  # the weight that fills a bar
+TEXTS, WINDOWS, ALIGNMENTS = 4, 8, 2  # at most this many on the first screen
+ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links, and of reference words
+FULL = 0.30  # weight of a full bar
 SMALLEST_WEIGHT = 0.01  # smaller weights are listed only if they are the largest
-MAX_PAIRS = 16  # of occurrences: if there are more, only pairs with the first are shown
-VALUES = 4  # leading values of a vector that are shown
+MAX_PAIRS = 16  # of occurrences; if there are more, only pairs with the first occurrence are shown
+VALUES = 4  # first values of a vector to show
 
 
 def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
@@ -57,7 +57,7 @@ def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
 
 
 def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
-    """Return the detailed tables of the texts or their targets: of the word if it occurs, or of all tokens.
+    """Return the detailed tables of the texts or their targets, for the followed word or for all tokens.
 
     source: the summary of the texts, if these are the targets.
     """
@@ -105,12 +105,12 @@ def text_strips(summary: Summary, side: str) -> list[Panel]:
             marked=[token for word in words for token in word.tokens],
             special=[token for token, other in enumerate(tokens) if other.special], screen=n < TEXTS,
         ))  # fmt: skip
-    same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # to write a repeated title once
+    same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # a repeated title is shown once
     return [replace(s, joined=same[n], title="" if n and same[n - 1] else s.title) for n, s in enumerate(strips)]
 
 
 def _windows(summary: Summary) -> Panel:
-    """Return a table of the windows that long texts were read in, with the text and tokens of each."""
+    """Return a table of the windows in which long texts were read, with each window's text and tokens."""
     rows: list[list[Cell]] = [
         [label, str(w.text + 1), f"{w.window + 1} of {w.windows}", f"{w.start} to {w.stop - 1}"]
         for label, w in zip(summary.labels, summary.windows, strict=True)
@@ -139,7 +139,7 @@ def every_token_table(answer: "Seen", summary: Summary, text: int, side: str, na
 
 
 def _predictions_table(summary: Summary, side: str, name: str) -> Panel:
-    """Return a table of the likeliest tokens after a position (causal models) or at it (masked models)."""
+    """Return a table of the likeliest tokens after (causal models) or at (masked models) each position."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
         [*predicted_position(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
@@ -184,7 +184,7 @@ def _not_shown(count: int) -> str:
 
 
 def references_table(summary: Summary) -> Panel:
-    """Return a table of the cosines of each reference word to the occurrences and to neutral sentences."""
+    """Return a table of each reference word's cosines to the occurrences and in neutral sentences."""
     shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {near.word: near for near in summary.neutral}
     values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
     rows: list[list[Cell]] = []
@@ -208,7 +208,7 @@ def references_table(summary: Summary) -> Panel:
 
 
 def links_table(summary: Summary) -> Panel:
-    """Return a table of the distinctive attention links between words of each text."""
+    """Return a table of each text's distinctive attention links between words."""
     several, count = len(summary.texts) > 1, max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
         [label, called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head), link.weight]
@@ -244,7 +244,7 @@ def token_embeddings_table(summary: Summary, side: str, name: str) -> Panel:
 
 
 def cosines_table(summary: Summary, side: str, name: str) -> Panel:
-    """Return a table of the cosine between each two occurrences, for every hidden state."""
+    """Return a table of the cosine of each pair of occurrences, for every hidden state."""
     pairs, note = summary.pairs, ""
     if len(pairs) > MAX_PAIRS:
         first = summary.occurrences[0].label
@@ -264,7 +264,7 @@ def _word_of_side(summary: Summary, side: str) -> str:
 
 
 def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, heads: bool = False) -> Panel:
-    """Return a table of the tokens that an occurrence attends to, per layer, or per requested head."""
+    """Return a table of the tokens that an occurrence attends to, per layer or per requested head."""
     it = f"{quoted(occurrence.word)} in {side} {occurrence.label}"
     sink = set(occurrence.tokens) & {sink.token for sink in summary.sinks[occurrence.text]}
     # a causal model's first token can attend only to itself
@@ -371,7 +371,7 @@ def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
 
 
 def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
-    """Return the logit lens as a heat map of states by rank, with the model's own prediction in bold."""
+    """Return the logit lens as a heat map of states by rank, with the model's final prediction in bold."""
     label, at = _lens_position(summary, lens)
     found = [layer.candidates for layer in lens.layers]
     final = quoted(lens.final.text)
@@ -387,11 +387,11 @@ def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
 
 
 def predicted_position(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
-    """Return the label of a prediction's text or occurrence, and its token, numbered if it is repeated."""
+    """Return the label of a prediction's text or occurrence, and the token's text, numbered if it is repeated."""
     return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
 
 
 def _lens_position(summary: Summary, lens: LogitLens) -> tuple[str, str]:
-    """Return the label of a logit lens's text and its position in words: "after “bank”" or "at “bank”"."""
+    """Return a logit lens's text label, and its position in words: "after “bank”" or "at “bank”"."""
     label, at = predicted_position(summary, lens)
     return label, f"{'after' if lens.after else 'at'} {quoted(at)}"

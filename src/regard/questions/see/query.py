@@ -75,7 +75,7 @@ class SeeQuery(Query):
         super().check_source(source, verb, outputs)
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return the number of image patches to list, None for texts, whose tables already follow --top."""
+        """Return the number of image patches to list, or None for texts, whose tables already follow --top."""
         return self.top if answer.format == "regard look" else None
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
@@ -94,7 +94,7 @@ class SeeQuery(Query):
 
 
 def read_sentences(file: Path, word: str) -> list[str]:
-    """Read neutral sentences with the word from a file, one per line, without blank and repeated lines."""
+    """Read neutral sentences with the word from a file, one per line. Skip blank and repeated lines."""
     what = f"--control {str(file)!r}"
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()

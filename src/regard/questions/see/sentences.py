@@ -1,4 +1,4 @@
-"""State in at most three sentences what a summary shows: on the terminal, the page and in JSON."""
+"""State a summary's findings in at most three sentences, for the terminal, the page and JSON."""
 
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ from regard.explain.wording import listed, mean_or_head, named, number, numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
 
 SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
-SMALLEST_DROP = 0.01  # in cosine over a layer that a sentence reports
-SMALLEST_DIP = 0.05  # in cosine below its start and end that a sentence reports
+SMALLEST_DROP = 0.01  # smallest drop of a cosine over one layer that a sentence reports
+SMALLEST_DIP = 0.05  # smallest dip of a cosine below its start and end that a sentence reports
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-LIKELY = 0.5  # probability from which on the prediction comes before the links
+LIKELY = 0.5  # from this probability on, the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
@@ -88,7 +88,7 @@ def findings(summary: Summary) -> list[str]:
 
 
 def first_link(summary: Summary) -> WordLink | None:
-    """Return the first occurrence's most distinctive link, whose head the sentences name first."""
+    """Return the first occurrence's most distinctive link, whose head sentences name first."""
     return next((occurrence.link for occurrence in summary.occurrences if occurrence.link is not None), None)
 
 
@@ -115,7 +115,7 @@ def occurrence_name(summary: Summary, label: str) -> str:
 
 
 def _movement_facts(summary: Summary) -> dict[str, Any]:
-    """Return the numbers of the sentence on movement: reference words whose neutral range the word leaves."""
+    """Return the numbers of the sentence on movement, with the reference words whose neutral range the word leaves."""
     if not summary.references:
         return {}
     ranges = {neutral.word: neutral for neutral in summary.neutral}
@@ -135,7 +135,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
                 usual = f"usually {number(low)} to {number(high)}"
                 text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
                 outside.append((way == "towards", max(value - high, low - value), place, text))
-        if outside:  # max prefers "towards" to "away from", which says less
+        if outside:  # max prefers "towards", the more informative direction
             ways.append(max(outside))
             numbers[f"way_{place + 1}"] = ways[-1][-1]
         elif comparable(summary, occurrence.label):
@@ -160,7 +160,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
 
 
 def _link_facts(summary: Summary) -> dict[str, Any]:
-    """Return the numbers of the sentence on links: the most distinctive one of each of the two least similar words."""
+    """Return the numbers of the sentence on links: the most distinctive link of each least similar occurrence."""
     numbers: dict[str, Any] = {"linked": False}
     ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
     least = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
@@ -182,7 +182,7 @@ def _link_facts(summary: Summary) -> dict[str, Any]:
 
 
 def _cosine_facts(summary: Summary) -> dict[str, Any]:
-    """Return the numbers of the sentence on cosines between occurrences: first, lowest, last and largest drop."""
+    """Return the numbers of the sentence on cosines between occurrences: first, lowest and last; largest drop."""
     occurrences, pairs = summary.occurrences, summary.pairs
     if len(occurrences) == 1:
         return {"own_end": known(occurrences[0].cosines_to_start()[-1])}

@@ -15,16 +15,16 @@ from regard.questions.why import TokensBy
 from regard.text.quoting import quoted
 
 WHY = "Why"  # the page's tab for a single occurrence
-MAX_RANKED = 2  # occurrences up to which the first screen and the plot show rankings
-TITLES = {  # of rankings of tokens, by `Why.tokens_by`
+MAX_RANKED = 2  # occurrences; for more, the first screen and the plot show no rankings
+TITLES = {  # titles of token rankings, by `Why.tokens_by`
     "removal": "Tokens by effect on {}",
     "edges": "Tokens by effect of attention from {}",
     "contribution": "Tokens by contribution to {}",
     "weight": "Tokens by attention weight from {}",
 }
-HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
-NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # the field of `Cause` for each note
-SIDES = {"cross": "source ", "decoder": "target "}  # the text of a token, by `Cause.part`
+HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # column headings, by `Why.by`
+NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # fields of `Cause`, by note
+SIDES = {"cross": "source ", "decoder": "target "}  # name of a token's text, by `Cause.part`
 EFFECTS = {  # definitions of an effect, by `Why.by`
     "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
     "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
@@ -33,7 +33,7 @@ EFFECTS = {  # definitions of an effect, by `Why.by`
 
 
 def why_panels(answer: "_RankedCauses") -> list[Panel]:
-    """Return a table of the largest effects (for several occurrences), every text and every ranking."""
+    """Return every text, every ranking and, for several occurrences, a table of the largest effects."""
     every = answer.each()
     panels: list[Panel] = [_largest_effects_table(every)] if len(every) > 1 else []
     for label, why in every:
@@ -44,7 +44,7 @@ def why_panels(answer: "_RankedCauses") -> list[Panel]:
 
 
 def _effects_strip(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
-    """Return a strip of a text's tokens with their effects. The largest effect of another word fills the bar."""
+    """Return a strip of a text's tokens with their effects. The largest effect of another word has a full bar."""
     tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
     side = SIDES.get(part or "", "")
     full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
@@ -95,7 +95,7 @@ def _ranking_table(why: "Why", label: str, kind: str, count: int) -> Table:
 
 
 def _largest_effects_table(every: "Sequence[tuple[str, Why]]") -> Table:
-    """Return a table with one row per occurrence: the other word and the head with the largest effect."""
+    """Return a table with one row per occurrence: the other word and the head with the largest effects."""
     rows: list[list[Cell]] = []
     for label, why in every:
         words = [token for token in why.tokens if token.is_other_word]
@@ -126,7 +126,7 @@ def cause_name(cause: "Cause") -> str:
 
 MEASURES = {"effect": "1 − cosine", "divergence": "KL divergence", "logit": ""}  # in sentences, by `Why.by`
 LEAST_EFFECT = 1e-4  # sentences name no token with a smaller effect
-LEAST_DIFFERENCE = 0.01  # between two weights that a sentence calls different
+LEAST_DIFFERENCE = 0.01  # between two weights for a sentence to call them different
 
 WORD: list[Template] = [
     ("{at}{scope}ablating {ablated} changes {vector} most ({measure} {effect}).",
@@ -163,7 +163,7 @@ MANY: list[list[Template]] = [
 
 
 def why_sentences(answer: "_RankedCauses") -> list[str]:
-    """Return sentences on the word and head with the largest effect, for one, two or many occurrences."""
+    """Return sentences on the word and head with the largest effects, for one, two or many occurrences."""
     every = [_word_facts(why, text_name(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
     of_label = answer.each()[0][1].to is not None
     if len(every) == 1:
@@ -187,7 +187,7 @@ def text_name(label: str, why: "Why") -> str:
 
 
 def _word_facts(why: "Why", at: str) -> dict[str, Any]:
-    """Return the numbers of the sentences on one occurrence. at: the name of its text, "" for a single one."""
+    """Return the numbers of the sentences on one occurrence. at: its text's name, "" for a single occurrence."""
     others = sorted([token for token in why.tokens if token.is_other_word], key=why.size, reverse=True)
     names = [quoted(token.name) for token in others]
 
@@ -229,15 +229,14 @@ By = Literal["effect", "divergence", "logit"]
 class Cause:
     """A token (head None) or a head (token None), and its effect on the word.
 
-    weight: of a token the mean over layers and heads; of a head the fraction that goes neither to special tokens nor to
-    attention sinks. sink, special, own: whether the token is a sink, a special token, part of the word itself.
-    contribution: mean over layers of its fraction of the word's vector, absolute values. effect: 1 − cosine between the
-    word's last hidden states with and without the token (if `Why.tokens_by` is "edges", without the word's attention to
-    it) or head. divergence: KL divergence in nats of the next-token prediction after the word (None except for causal
-    models and decoders; see `Effect.after_place`). part: the attention of an encoder-decoder that it belongs to. A
-    "cross" token is in the source.
-    Of a classifier's label (else None): logit, probability: by how much the label's fall without the token or head.
-    contribution is then the estimate of that by one gradient, in logits.
+    weight: for a token, the mean over layers and heads; for a head, the fraction that goes neither to special tokens
+    nor to attention sinks. sink, special, own: whether the token is a sink, a special token, or part of the word
+    itself. contribution: the absolute fraction of the word's vector, as the mean over layers. effect: 1 − cosine
+    between the word's last hidden states with and without the token or head (if `Why.tokens_by` is "edges", without the
+    word's attention to the token). divergence: KL divergence, in nats, of the next-token prediction after the word,
+    only for causal models and decoders (see `Effect.after_place`). part: an encoder-decoder's kind of attention. A
+    "cross" token is in the source. logit, probability: for a classifier's label (else None), how much they fall without
+    the token or head. contribution is then the estimate of the logit's fall from one gradient.
     """
 
     name: str
@@ -263,7 +262,7 @@ class Cause:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _RankedCauses(Answer):
-    """The sentences, panels and data that the results for one and for several occurrences share."""
+    """The common sentences, panels and data of results for one occurrence and for several."""
 
     format: ClassVar[str] = "regard why"
     findings, panels = why_sentences, why_panels
@@ -282,12 +281,12 @@ class _RankedCauses(Answer):
         return [{"label": label, **row} for label, why in self.each() for row in why.rows()]
 
     def data(self) -> dict[str, object]:
-        """Return which targets the model generated, and the rankings of every occurrence, as JSON data."""
+        """Return the rankings of every occurrence, and which targets the model generated, as JSON data."""
         words: list[dict[str, Any]] = []
         for label, why in self.each():
             words.append({"label": label})
             for name, value in asdict(why).items():
-                if name == "part":  # JSON has the name of its text: "source" or "target"
+                if name == "part":  # in JSON, the name of its text: "source" or "target"
                     words[-1]["side"] = None if why.part is None else TEXTS[why.part]
                 elif "agreement" in name:
                     words[-1][name] = dict(zip(("weight", "contribution"), value, strict=True))
@@ -300,11 +299,11 @@ class _RankedCauses(Answer):
 class Why(_RankedCauses):
     """Tokens and heads by their effect on a word or label, the largest first.
 
-    by: the measure of an effect: "divergence" if there is one, otherwise "effect", or "logit" for a label. *_agreement:
-    the rank correlations of weight and of contribution with it. part: for an encoder-decoder, the stack that reads the
-    word's text. tokens_by: the ablation of tokens, "removal" or "edges", or the estimate that ranks them
-    ("contribution", "weight"), with the effects of their removal. to: the classifier's label that is explained, with
-    word "" for a label of the whole text. logit, probability: of the label (no probability for independent logits).
+    by: the measure of effects: "logit" for a label, otherwise "divergence" if it is known, else "effect". *_agreement:
+    the rank correlations of weight and of contribution with the effect. part: for an encoder-decoder, the stack that
+    reads the word's text. tokens_by: how tokens are ranked: by the effect of an ablation ("removal" or "edges"), or by
+    "contribution" or "weight", with the effects of removal. to: the classifier's label that is explained. word is ""
+    for a label of the whole text. logit, probability: of the label (no probability for independent logits).
     """
 
     word: str
@@ -320,16 +319,16 @@ class Why(_RankedCauses):
     probability: float | None = None
 
     def each(self) -> "Sequence[tuple[str, Why]]":
-        """Return this single occurrence."""
+        """Return the single occurrence."""
         return [("1", self)]
 
     def measured(self, cause: Cause) -> float:
-        """Return a cause's effect by the ranking's measure: KL divergence, fall of the logit, or 1 − cosine."""
+        """Return a cause's effect in the ranking's measure: KL divergence, fall of the logit, or 1 − cosine."""
         measured: float | None = getattr(cause, self.by)
         return cause.effect if measured is None else measured
 
     def size(self, cause: Cause) -> float:
-        """Return the absolute effect of a cause by the ranking's measure."""
+        """Return a cause's absolute effect in the ranking's measure."""
         return abs(self.measured(cause))
 
     @property
@@ -350,7 +349,7 @@ class Why(_RankedCauses):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WhyOfTexts(_RankedCauses, TracesAnswer):
-    """Tokens and heads by effect on every occurrence of a word in texts. found: rankings by label, such as "2a".
+    """Tokens and heads by effect on every occurrence of a word. found: rankings by label, such as "2a".
 
     generated: for each source and target, whether the model generated the target.
     """
@@ -363,7 +362,7 @@ class WhyOfTexts(_RankedCauses, TracesAnswer):
         return self.found
 
     def data(self) -> dict[str, object]:
-        """Return which targets the model generated, and the rankings of every occurrence, as JSON data."""
+        """Return the rankings of every occurrence, and which targets the model generated, as JSON data."""
         return super().data() | {"generated": list(self.generated)}
 
     def opening(self) -> dict[str, str | int | None]:

@@ -1,11 +1,11 @@
 """Rank tokens and heads by the effect of ablating each of them on a word's last hidden state.
 
-There are three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
-the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares the first two with the third.
-docs/faithfulness.md compares them on many texts.
+There are three measures: attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing the
+token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares the first two with the third.
+docs/faithfulness.md compares all measures on many texts.
 
 For a classifier's label, the effect is the fall of its logit. A head's contribution is its output times the logit's
-gradient, split by source token, and a token's is the sum over heads: both estimate that fall to first order.
+gradient, split by source token. A token's contribution is the sum over heads. Both estimate the fall to first order.
 """
 
 import math
@@ -39,7 +39,7 @@ from regard.text.words import Word, only_word, word_in_neither_text
 from regard.trace.labelled_map import gives
 from regard.trace.trace import PairTrace, Trace
 
-# Runs the text under each set of ablations and yields (number of the set, trace), in any order: `model.ablated`.
+# Runs the text under each set of ablations and yields (number of the set, trace) in any order, as `model.ablated`.
 Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
 
 NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
@@ -47,10 +47,10 @@ NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross
 
 @dataclass(frozen=True)
 class Decision:
-    """A classifier's label at a word, or of a whole text (then the word has all tokens, and "" as its text).
+    """A classifier's label at a word or of a whole text. For a whole text, the word has all tokens and the text "".
 
-    measure: returns the label's logit in a trace, and its probability, None if the logits aren't a choice.
-    sources: for each attention call, each head's contribution by attention to each token, (H, S), in logits.
+    measure: returns the label's logit in a trace, and its probability (None for independent logits). sources: for each
+    attention call, the contribution of each head's attention to each token, (H, S), in logits.
     """
 
     label: str
@@ -60,7 +60,7 @@ class Decision:
 
 
 def label_decision(model: Model, trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
-    """Return a label's `Decision` at a word's first token, or for a whole text (word None), from one gradient."""
+    """Return a label's `Decision` at a word's first token, or for a whole text (word None), with one gradient."""
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} doesn't classify single texts: pass a word")
     number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
@@ -98,7 +98,7 @@ def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Pa
 
 
 def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
-    """Return the only occurrence of a word with its stack. part: search only in the text of this stack."""
+    """Return the only occurrence of a word with its stack. part: search only this stack's text."""
     check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
         own = trace.encoder if part == "encoder" else trace.decoder
@@ -128,16 +128,16 @@ def why(
         model: the model of the trace.
         trace: a trace without interventions.
         word: a word that occurs once, or one occurrence (`trace.word(...)[n]`). None for the label of a whole text.
-        to: a classifier's label (of a token classifier at the word). Effects are on its logit, and compared with the
-            contributions that one gradient estimates.
-        part: for an encoder-decoder, the text that has the word. Default: the only one that has it.
+        to: a classifier's label (for a token classifier, at the word). Effects are then on the label's logit, and are
+            compared with contributions estimated from one gradient.
+        part: for an encoder-decoder, the stack that reads the word's text. Default: the only stack with the word.
         tokens_by: rank tokens by "removal" (no token can attend to them), "edges" (the word can't attend to them),
             "contribution" or "weight". See docs/faithfulness.md.
-        progress: called with the number of computed layers and the total.
+        progress: called with the number of finished layers and the total.
 
     Raises:
-        RegardError: the word doesn't occur or occurs several times, the path of an attention output isn't verified, the
-            part is missing or doesn't fit, or tokens_by is unknown.
+        RegardError: the word doesn't occur or occurs several times, an attention block's structure isn't verified, part
+            is missing or doesn't fit, or tokens_by is unknown.
     """
     runs = ablated_runs(model, trace, "why")
     if to is not None:
@@ -158,7 +158,7 @@ def why_of_texts(
     tokens_by: Any = "removal",
     progress: Callable[[float, float], None] | None = None,
 ) -> WhyOfTexts:
-    """Rank tokens and heads by their effect on every occurrence of a word, or on a label (to) of whole texts."""
+    """Rank tokens and heads by their effect on every occurrence of a word, or on whole texts' label (to)."""
     of_texts: list[Any] = [[(None, None)] if word is None else occurrences_to_ask_why(trace, word) for trace in traces]
     answers: list[tuple[str, Why]] = []
 
@@ -188,7 +188,7 @@ def rank_causes(
     """Rank tokens and heads by their effect on an occurrence of a word, or on a decision's label."""
     if tokens_by not in TOKENS_BY:
         raise RegardError(f"tokens_by: got {tokens_by!r}, expected one of {', '.join(map(repr, TOKENS_BY))}")
-    # each kind of attention from the word: its name, its maps, and the tokens that can be attended to
+    # for each kind of attention from the word: its name, its maps, and the tokens that it can attend to
     kinds: list[tuple[Part | None, Sequence[AttentionMap], Sequence[Token]]]
     if isinstance(trace, Trace):
         if part is not None:
@@ -214,7 +214,7 @@ def rank_causes(
         sinks = {sink.token for sink in sinks_of(maps, sources, itself=not cross)}
         for place, token in enumerate(sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
-                continue  # there is no attention to ablate
+                continue  # no attention to ablate
             weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
             contribution = float(torch.stack([share[:, place].sum() for share in shares]).mean())
             contribution *= len(shares) if decision is not None else 1
@@ -233,7 +233,7 @@ def rank_causes(
                 contribution = float(share[head].sum())
                 causes.append(Cause(name, None, layer, head, on_words, contribution, math.nan, part=kind))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind))])
-    work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers from the first changed one on
+    work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers from the first changed layer on
     measure_effect, done = effects(own, word), 0
     for number, run in ablated(sets):
         done += work[number]
@@ -258,5 +258,5 @@ def rank_causes(
 def _rank_correlations(causes: list[Cause], by: str) -> tuple[float, float]:
     """Return Spearman correlations of the effect with weight (by absolute value) and with contribution."""
     measured = [getattr(cause, by) for cause in causes]
-    sizes = list(map(abs, measured))  # weights have no sign
+    sizes = list(map(abs, measured))  # because weights have no sign
     return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)

@@ -1,4 +1,4 @@
-"""Declare the options of `regard why`, for effects on a word or label, and for an attention score (`ScoreQuery`)."""
+"""Declare the options of `regard why`, for effects on a word or label and for an attention score (`ScoreQuery`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class ScoreQuery(Query):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "ScoreSources":
-        """Split the score of the named query and key, by default in the head with the largest weight between them."""
+        """Split the score of a query and key, by default in the head with the largest weight between them."""
         from regard.questions.why.score import named_score
 
         return named_score(model, *traces, **vars(self))
@@ -102,7 +102,7 @@ class WhyQuery(Query):
         return self.top or (5 if len(getattr(answer, "found", ())) == 2 else 10)
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Trace the texts, or those of a saved file again, and return the answer."""
+        """Trace the texts, or the texts of a saved file again, and return the answer."""
         reading = source.read() if source.open_file is None else source.read_again()
         answer = self.answer(reading.model, reading.traces, progress)
         return answer if self.edge is not None else replace(answer, generated=reading.generated)  # type: ignore[call-arg]

@@ -2,11 +2,11 @@
 
     score = scale · query · key = Σ_a Σ_b scale · query_a · key_b
 
-query_a is the contribution of writer a (an embedding, a head's attention to a source token, a feed-forward layer,
-biases) to the query, through the residual stream, the norms with fixed statistics, W_Q, and rotary position. key_b is
-defined in the same way (`regard.capture.score_path`). Only direct contributions count: a head's output belongs to the
-head, whatever its input was. The softmax depends only on differences, so a contribution that is equal for every key has
-no effect. `ScoreSources.beside_the_others` removes it.
+query_a is the direct contribution of writer a (an embedding, a head's attention to a source token, a feed-forward
+layer, biases) to the query, through the residual stream, norms with fixed statistics, W_Q, and rotary positions. key_b
+is defined in the same way (`regard.capture.score_path`). A head's output belongs to the head, whatever its input was.
+The softmax depends only on differences, so contributions that are equal for all keys have no effect.
+`ScoreSources.beside_the_others` removes them.
 """
 
 import re
@@ -38,8 +38,8 @@ from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
-MAX_GRID_PARTS = 96  # components of a side with separate rows or columns in a grid: the others share one
-MAX_DRAWN_PARTS = 48  # components of a side up to which the plot shows each writer
+MAX_GRID_PARTS = 96  # components of a side with a separate row or column in a grid; the others share one
+MAX_DRAWN_PARTS = 48  # components of a side; with more, the plot doesn't show each writer
 MAX_PAIRS = 300  # pairs in the table
 TAB = "The score"  # the page's tab with all panels
 GROUPS: tuple[tuple[By, str], ...] = (
@@ -51,7 +51,7 @@ CARRIED = re.compile(r"attention from (?:“(.*)”|(a blank|a line break)) \((\
 def score_panels(answer: "ScoreSources") -> list[Panel]:
     """Return a grid of pairs for each grouping of components, and a table of the largest pairs.
 
-    Equal groupings share a grid. Source tokens need components of attention. The plot has writers, or layers if many.
+    Equal groupings share a grid. Source tokens need attention components. The plot shows writers, or layers if many.
     """
     apart = _score_less_other_keys(answer)
     few = max(len(names) for names in apart.table()[:2]) <= MAX_DRAWN_PARTS
@@ -68,18 +68,18 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
 
 
 def short_score_part_name(name: str) -> str:
-    """Shorten a component's name for a label. For a source token, only the token and its number remain."""
+    """Shorten a component's name for a label. For a source token, keep only the token and its number."""
     carried = CARRIED.fullmatch(name)
     return name if carried is None else f"{carried[1] or carried[2]} {carried[3]}"
 
 
 def _score_less_other_keys(answer: "ScoreSources") -> "ScoreSources":
-    """Return the difference of the score from the mean over all keys, or the score itself for a single key."""
+    """Return the score minus the mean over all keys, or the score itself if there is a single key."""
     return answer.beside_the_others() if answer.seen > 1 else answer
 
 
 def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: bool) -> Heat:
-    """Return a grid of all pairs of components. same: the groupings with this grid. drawn: whether to plot it."""
+    """Return a grid of all pairs of components. same: the groupings that share this grid. drawn: whether to plot it."""
     shown = _score_less_other_keys(answer)
     queries, keys, scores = shown.table(same[0][0])
     others = [len(names) - MAX_GRID_PARTS + 1 if len(names) > MAX_GRID_PARTS else 0 for names in (queries, keys)]
@@ -132,7 +132,7 @@ def _score_pairs_table(answer: "ScoreSources") -> Table:
     )  # fmt: skip
 
 
-LEAST_SHARE = 0.1  # of the sum of absolute values: sentences name no pair with less
+LEAST_SHARE = 0.1  # of the sum of absolute values; sentences name no smaller pair
 
 TABLE: list[list[Template]] = [
     [
@@ -152,12 +152,12 @@ TABLE: list[list[Template]] = [
          lambda n: n["share"] > 0 and (n["query_of_pair"], n["key_of_pair"]) != (n["query_part"], n["key_part"])),
     ],
 ]  # fmt: skip
-TOLERANCE = 1e-5  # largest difference of the pairs' sum from the score, relative to the sum of absolute values
-SAME = 1e-4  # largest difference of a query or key from the trace's, relative to its length
-NUMBERS = (  # fields in JSON
+TOLERANCE = 1e-5  # largest difference between the pairs' sum and the score, relative to the sum of absolute values
+SAME = 1e-4  # largest difference between a query or key and the trace's, relative to its norm
+NUMBERS = (  # fields of the JSON data
     "query", "key", "layer", "head", "part", "score", "softcapped", "bias", "weight", "mean", "seen", "error",
 )  # fmt: skip
-# Returns the components of the mean query of some tokens, and of the mean key of each of several lists of tokens.
+# Returns the components of some tokens' mean query, and of the mean key of each list of tokens.
 Split = Callable[[CallId, int, Sequence[int], Sequence[Sequence[int]]], tuple[SideParts, list[SideParts]]]
 
 
@@ -181,7 +181,7 @@ def score_sentences(answer: "ScoreSources") -> list[str]:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """A component of the query, a component of the key, and the score of this pair."""
+    """A component of the query, a component of the key, and the score of the pair."""
 
     query: str
     key: str
@@ -190,13 +190,13 @@ class ScorePair:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreSources(TracesAnswer):
-    """A score of a head, split into pairs of components. For words with several tokens, it is a mean over pairs.
+    """A head's score, split into pairs of components. For words of several tokens, it is the mean over token pairs.
 
-    score: scale · query · key, the sum of all pairs. bias: added to the score, usually for positions. softcapped: the
-    score after the softcap, None without one. weight: the attention from the query to the key's tokens. mean: of the
-    scores of all keys that the query can attend to. seen: their number. difference: whether the mean is subtracted
-    (`beside_the_others`). error: the difference between the sum of the pairs and the score, relative to the sum of
-    their absolute values.
+    score: scale · query · key, the sum of all pairs. bias: a term added to the score, usually for positions.
+    softcapped: the score after the softcap, None without a softcap. weight: the attention from the query to the key's
+    tokens. mean: the mean score of all keys that the query can attend to. seen: the number of these keys. difference:
+    whether the mean is subtracted (`beside_the_others`). error: the difference between the pairs' sum and the score,
+    relative to the sum of absolute values.
     """
 
     format: ClassVar[str] = "regard why --edge"
@@ -223,7 +223,7 @@ class ScoreSources(TracesAnswer):
     difference: bool = False
 
     def table(self, by: By = "writer") -> tuple[list[str], list[str], Float[Tensor, "P Q"]]:
-        """Return the names of the query's and key's components, and the score of each pair. They sum to the score.
+        """Return the names of the query's and key's components, and the score of each pair. The pairs sum to the score.
 
         by: the kind of component: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's
         attention to one "token", all attention to one "source" token, a "layer", or a "kind".
@@ -248,16 +248,16 @@ class ScoreSources(TracesAnswer):
         return [ScorePair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
 
     def side(self, side: Literal["query", "key"], by: By = "writer") -> list[tuple[str, float]]:
-        """Return the sum of each component of one side over the other side, the largest absolute numbers first."""
+        """Return each component of one side, summed over the other side, the largest absolute values first."""
         queries, keys, scores = self.table(by)
         names, sums = (queries, scores.sum(1)) if side == "query" else (keys, scores.sum(0))
         order = sums.abs().sort(descending=True, stable=True).indices.tolist()
         return [(names[n], float(sums[n])) for n in order]
 
     def beside_the_others(self) -> "ScoreSources":
-        """Split the difference of the score from the mean score of all keys that the query can attend to.
+        """Split the score minus the mean score of all keys that the query can attend to.
 
-        The softmax depends on these differences: contributions that are equal for all keys cancel.
+        The softmax depends only on this difference. Contributions that are equal for all keys cancel.
         """
         return self if self.difference else replace(self, score=self.score - self.mean, difference=True)
 
@@ -284,7 +284,7 @@ class ScoreSources(TracesAnswer):
         return {"title": self.title(), "view": "panel 0", "layer": self.layer, "head": self.head, "token": at}
 
     def data(self) -> dict[str, object]:
-        """Return the score and all pairs of components in each grouping, also of its difference from the mean."""
+        """Return the score and all pairs of components in each grouping, with and without the mean over keys."""
         beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
         groups: dict[str, Any] = {by: {} for by in ways}
         for by, (name, answer) in product(ways, (("score", self), ("difference", beside))):
@@ -298,14 +298,14 @@ class ScoreSources(TracesAnswer):
 def score_sources(
     model: Model, trace: Trace | PairTrace, query: Place, key: Place, *, layer: int, head: int, part: Part | None = None
 ) -> ScoreSources:
-    """Split one attention score into pairs of components of the query's and of the key's residual stream (QK circuit).
+    """Split an attention score into pairs of components of the query's and key's residual streams (QK circuit).
 
     Args:
         model: the model of the trace.
         trace: a trace without interventions.
         query, key: words that occur once, one of their occurrences, or token numbers.
         layer, head: counted from 0, or from the end: -1 is the last.
-        part: for an encoder-decoder, which attention. In "cross" the key is in the source text.
+        part: for an encoder-decoder, the kind of attention. For "cross", the key is in the source text.
 
     Raises:
         RegardError: a word, token, layer or head doesn't exist, the query can't attend to the key, or no exact split is
@@ -325,7 +325,7 @@ def named_score(
     head: int | None,
     part: Any,
 ) -> ScoreSources:
-    """Split the score of a named query and key. layer, head: None for those with the largest weight between them."""
+    """Split the score of a query and key. layer, head: None for those with the largest weight between them."""
     queries, keys, maps = traces_of_score(trace, part)
     places = [place_in(side, place) if isinstance(place, str) else place
               for side, place in ((queries, query), (keys, key))]  # fmt: skip
@@ -342,7 +342,7 @@ def named_score(
 def split_score(
     trace: Trace | PairTrace, query: Place, key: Place, layer: int, head: int, split: Split, *, part: Part | None = None
 ) -> ScoreSources:
-    """Split the score of one head for a query and a key. split: runs the model up to the attention call."""
+    """Split one head's score for a query and a key. split: runs the model up to the attention call."""
     queries, keys, maps = traces_of_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)
@@ -396,8 +396,8 @@ def split_score(
 def _relative_error(answer: ScoreSources) -> float:
     """Return the difference between the pairs' sum and the score, relative to the sum of their absolute values.
 
-    If a query and key are almost orthogonal, the score of a single pair is mostly rounding. The sum therefore counts
-    as at least a tenth of the scaled product of their lengths.
+    If a query and key are almost orthogonal, the score of a single pair is mostly rounding error. The sum is therefore
+    replaced by a tenth of the scaled product of their norms if it is smaller.
     """
     _, _, scores = answer.table()
     lengths = abs(answer.scale) * float(answer.query_parts.whole.norm() * answer.key_parts.whole.norm())

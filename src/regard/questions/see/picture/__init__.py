@@ -1,1 +1,1 @@
-"""Draw the plot of `regard see`: of a word, of whole texts, or of a text and its target."""
+"""Draw the plot of `regard see` for a word, for whole texts, or for a text and its target."""

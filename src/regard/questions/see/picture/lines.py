@@ -1,6 +1,6 @@
-"""Choose what the plot of `regard see` shows of a summary: sentences with arcs, heads, a word's movement.
+"""Choose the parts of a summary that the plot of `regard see` shows: sentences with arcs, heads, and a word's movement.
 
-The plot and the notebook's view draw this choice, and the page's first view shows the same links.
+The plot, the notebook's view and the page's first view show this choice.
 """
 
 import re
@@ -21,8 +21,8 @@ from regard.trace.labelled_map import gives
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-LONGEST = 160  # tokens of a text that is drawn whole: of a longer one, only those around the word are drawn
-ARCS = 2  # distinctive links that are drawn from one token
+LONGEST = 160  # maximum tokens drawn per text; in a longer text, only those around the word are drawn
+ARCS = 2  # distinctive links drawn per token
 CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
 PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
 Curve = Sequence[int | float | None]
@@ -33,9 +33,9 @@ Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
 class TextLine:
     """A text to draw, with the attention from one of its words.
 
-    tokens: those of the word. apart: special tokens and sinks. head: the (layer, head) whose weights are drawn, with
-    head None for the mean, or None if each arc has its own head. cells[l][h]: how unusual the word's most distinctive
-    link in that head is: 1 for the largest, if it has at least 0.25 nats. For a text of more than 160 tokens, its
+    tokens: the word's tokens. apart: special tokens and sinks. head: (layer, head) of the weights drawn, with head None
+    for the mean. None if each arc has a separate head. cells[l][h]: the largest divergence of the word's links in this
+    head, scaled so that the maximum is 1 if it is at least 0.25 nats. For a text of more than 160 tokens, the word's
     largest weight on another word. links: all distinctive links, as (query, key, layer, head, weight).
     """
 
@@ -52,26 +52,26 @@ class TextLine:
 
     @property
     def word(self) -> str:
-        """Return the word as sentences quote it."""
+        """Return the word's spelling, as quoted in sentences."""
         return visible(spelling(self.trace.tokens, self.tokens))
 
     @property
     def kind(self) -> str:
-        """Return the name of the measure in the cells."""
+        """Return the name of the measure in `cells`."""
         return "most unusual link" if len(self.trace.tokens) <= LONGEST else "strongest link"
 
     @property
     def shown(self) -> range:
-        """Return the numbers of the tokens that are drawn: at most `LONGEST`, around the word."""
+        """Return the numbers of the drawn tokens, at most `LONGEST` around the word."""
         start = max(0, min(self.tokens[0] - LONGEST // 2, len(self.trace.tokens) - LONGEST))
         return range(start, min(start + LONGEST, len(self.trace.tokens)))
 
     def name(self, token: int) -> str:
-        """Return a token's text, shortened to 14 characters, to write next to its weight."""
+        """Return a token's text, cut to 14 characters, to be written next to its weight."""
         return display_text(self.trace.tokens[token].text.strip() or self.trace.tokens[token].text, 14)
 
     def where(self) -> str:
-        """Return the name of the layer and head that the arcs show."""
+        """Return the name of the layer and head of the arcs."""
         if self.head is None:
             return "the links that stand out"
         layer, head = self.head
@@ -82,7 +82,7 @@ class TextLine:
 class Movement:
     """A word's movement: a curve of cosines per drawn text, other curves, and the range in neutral sentences.
 
-    ends: if curves are a difference of two cosines, the reference words that the word is nearer to above and below 0.
+    ends: if curves are differences of two cosines, the reference words that the word is closer to above and below 0.
     """
 
     title: str
@@ -99,9 +99,9 @@ def drawable_layers(trace: Trace) -> list[int]:
 
 
 def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[TextLine]:
-    """Choose the texts to draw: of the two occurrences that end furthest apart, or all texts without a word.
+    """Choose the texts to draw: those of the two occurrences that end furthest apart or, without a word, all texts.
 
-    layer, head: the layer and head whose weights are drawn, None for those that the sentences name.
+    layer, head: draw the weights of this layer and head. None: those that the sentences name.
     """
     layer, head = check_heads(traces[0], layer, head)
     chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
@@ -118,7 +118,7 @@ def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, h
 def _choose_line(
     summary: Summary, trace: Trace, text: int, own: Occurrence | None, layer: int | None, head: int | None, row: bool
 ) -> TextLine:
-    """Choose a text's word and arcs. row: draw all weights of one head instead of the distinctive links."""
+    """Choose a text's word and arcs. row: draw all weights of one head's row instead of the distinctive links."""
     sinks, layers = [sink.token for sink in summary.sinks[text]], drawable_layers(trace)
     apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
     named = summary.highlights[text].links if summary.highlights else []
@@ -151,7 +151,7 @@ def _choose_line(
 
 
 def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
-    """Choose the curves of a word's movement through the layers, None if the traces have no hidden states."""
+    """Choose the curves of a word's movement through the layers. Return None if the traces have no hidden states."""
     if summary.word is None or summary.massive is None or len(shown) < 2:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
@@ -176,7 +176,7 @@ def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
 def split_by_colour(
     sentence: str, shown: Sequence[TextLine], followed: str, known: set[str]
 ) -> list[tuple[str, int | None, bool]]:
-    """Split a sentence into (text, number of the drawn text for its colour, whether it is in brackets), as the page.
+    """Split a sentence into (piece, drawn text that determines the colour, whether in brackets), like the page.
 
     followed: the followed word, which has no colour. known: the words that the plot shows, in lower case.
     """
@@ -207,9 +207,9 @@ def written_tokens(line: TextLine) -> list[tuple[str, bool]]:
 def layout(
     line: TextLine, width: Callable[[str], int | float], room: int | float
 ) -> list[tuple[int | float, int | float, int]]:
-    """Return each drawn token's (left, width, line number). width: measures a text. room: the width of a line."""
+    """Return (left, width, line number) of each drawn token. width: measures a text. room: the width of a line."""
     own = written_tokens(line)[line.shown.start : line.shown.stop]
-    special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # which are small
+    special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # drawn smaller
     wide = [width(said) * (0.5 if small else 1.0) for (said, _), small in zip(own, special, strict=True)]
     x, row, made = 0.0, 0, []
     for n, (_, blank) in enumerate(own):

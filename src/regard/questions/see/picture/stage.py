@@ -1,4 +1,4 @@
-"""Draw the plot of `regard see`, as a slide or a paper's column: sentences with arcs, heads, a word's movement."""
+"""Draw the plot of `regard see` as a slide or a paper's column: sentences with arcs, heads, and a word's movement."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ from regard.text.quoting import direction, short
 from regard.trace.status import exactness
 
 COLUMN = 241.0  # points: 85 mm
-ROWS, WORDS, LINKS = 3, 10, 9  # at most this many texts without a followed word, reference words, and links
-MAPPED = 48  # tokens of a text whose matrix is drawn, at most
+ROWS, WORDS, LINKS = 3, 10, 9  # maximum texts (without a followed word), reference words, and links
+MAPPED = 48  # maximum tokens of a text whose matrix is drawn
 Painter = Callable[[int | float, int | float, int | float, int | float], object]  # left, top, width and height
 Place = tuple[int | float, int | float, int]
 
 
 @dataclass(frozen=True)
 class Style:
-    """Sizes in points. unit: a page's pixel. small, plain, title: labels. serif: texts, the largest size first."""
+    """Sizes in points. unit: a pixel of the page. small, plain, title: for labels. serif: for texts, largest first."""
 
     unit: int | float
     small: int | float
@@ -46,7 +46,7 @@ IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
 
 
 class Stage:
-    """Draws the panels of a summary's plot. lines: the texts that `stage.choose_lines` chose from the traces."""
+    """Draws the panels of a summary's plot. lines: the texts that `choose_lines` chose from the traces."""
 
     def __init__(self, summary: Summary, lines: Sequence[TextLine], pen: Pen, look: Style) -> None:
         self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
@@ -90,7 +90,7 @@ class Stage:
         return [(self._draw_texts, 74.0), (lambda *at: self._draw_grid(0, *at), 96.0), last]
 
     def _draw_middle(self, *at: int | float) -> None:
-        """Draw the middle panel for one text: reference words, or else the next token, or else all its links."""
+        """Draw the middle panel for one text: reference words, else the next token, else all links."""
         likeliest = likeliest_tokens_bars(self.summary)
         if self.words:
             self._draw_references(*at)
@@ -107,7 +107,7 @@ class Stage:
         return self.pen.title(x, y, said, room, under, (self.look.title, self.look.small))
 
     def _draw_texts(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """Draw the sentences: two that fit in a line each have their followed words in one column."""
+        """Draw the sentences. If two fit in one line each, their followed words are aligned."""
         badge, look = 30 * self.look.unit, self.look
         for size in (min(size, 22.0) for size in look.serif) if self.two else ():
             every = [self._layout(n, 1e9, size) for n in (0, 1)]
@@ -130,7 +130,7 @@ class Stage:
     def _draw_stack(
         self, which: Sequence[int], x: int | float, y: int | float, wide: int | float, high: int | float
     ) -> None:
-        """Draw sentences below one another in the largest size that fits, if possible in one line each."""
+        """Draw sentences below one another, in the largest font size that fits, each on one line if possible."""
         look = self.look
         badge = 30 * look.unit * (len(self.lines) > 1)
         for size in look.serif:
@@ -142,7 +142,7 @@ class Stage:
                 break
         free = high - sum(size * 1.3 + (own - 1) * gap + under for own in rows)
         reach = 26 * look.unit
-        if max(rows) == 1:  # the longest arc determines the height
+        if max(rows) == 1:  # the height depends on the longest arc
             ends = [abs(p[k][0] + p[k][1] / 2 - self._word_middle(n, p)) for n, p in zip(which, every, strict=True)
                     for k, weight, *_ in self.lines[n].arcs if weight > 0.004]  # fmt: skip
             reach = 0.27 * max(ends, default=0.0) + 36 * look.unit
@@ -159,7 +159,7 @@ class Stage:
         return stage.layout(self.lines[n], lambda text: text_width(text, size, serif=True), room)
 
     def _word_middle(self, n: int, places: Sequence[Place]) -> int | float:
-        """Return the x of the word's middle, of its part in the first line if it continues in the next."""
+        """Return the x of the word's middle. If the word is split over lines, use its part on the first."""
         own = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
         own = [place for place in own if place[2] == own[0][2]]
         return (own[0][0] + own[-1][0] + own[-1][1]) / 2
@@ -175,7 +175,7 @@ class Stage:
         room: int | float,
         gap: int | float,
     ) -> None:
-        """Draw a sentence with its arcs and weights. base: y of the first line. room: height of the arcs, in points."""
+        """Draw a sentence with its arcs and weights. base: y of the first line. room: the arcs' height in points."""
         pen, line, unit, hue = self.pen, self.lines[n], self.look.unit, TEXTS[n % 2]
         full = max(left + wide for left, wide, _ in places)
         if direction(line.trace.text) == "rtl":
@@ -259,7 +259,7 @@ class Stage:
                 frame(axes, *at, line=1.8 * look.unit)
 
     def _draw_curves(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """Draw the curves of the word's movement through the layers, with their last values at their ends."""
+        """Draw the curves of the word's movement through the layers, each with its last value at its end."""
         fork = self.movement
         assert fork is not None
         pen, look, unit, bottom = self.pen, self.look, self.look.unit, y + high
@@ -302,7 +302,7 @@ class Stage:
                           fontsize=look.plain, color=hue, fontweight="bold", annotation_clip=False)  # fmt: skip
 
     def _draw_references(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """Draw each reference word's cosines to the occurrences as dots, over the range in neutral sentences."""
+        """Draw each reference word's cosines to the occurrences as dots over the range in neutral sentences."""
         pen, look, bottom = self.pen, self.look, y + high
         labels = [occurrence.label for occurrence in self.summary.occurrences]
         own = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
@@ -336,7 +336,7 @@ class Stage:
                              "right", bold=bool(leaves))  # fmt: skip
 
     def _draw_matrix(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """Draw the matrix of all distinctive links, or of the chosen head's weights."""
+        """Draw a matrix of all distinctive links, or of the chosen head's weights."""
         line, size, bottom = self.lines[0], len(self.lines[0].shown), y + high
         title = "All links that stand out" if line.head is None else f"All of {line.where()}"
         y = self._title(x, y, title, wide, "each row looks at the columns")
@@ -381,7 +381,7 @@ class Stage:
 
 
 def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], without: str = "") -> None:
-    """Write the first finding as a title and the next two below it. without: a pattern of findings to leave out."""
+    """Write the first finding as a title, and the next two below. without: a pattern for findings to leave out."""
     own = [said for said in findings(summary) if not (without and re.match(without, said))]
     said = own or ["No head attends to a word more than usual."]
     followed = lines[0].word if lines else summary.word or ""
@@ -394,7 +394,7 @@ def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], withou
 
 
 def paint_column(summary: Summary, lines: Sequence[TextLine]) -> Figure:
-    """Draw panels a, b and c below one another as a figure with the width of a paper's column."""
+    """Draw panels a, b and c below one another, in a figure as wide as a paper's column."""
     high = 12 + sum(each + 8 for _, each in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
     figure = Plot(figsize=(COLUMN / 72, high / 72))
     FigureCanvasAgg(figure)

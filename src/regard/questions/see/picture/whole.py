@@ -1,4 +1,4 @@
-"""Draw the plot of `regard see` with requested logit lenses below it, and the small SVG for a notebook."""
+"""Draw the plot of `regard see`, with requested logit lenses below it, and the small SVG for a notebook."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -48,7 +48,7 @@ def paint_seen(
     """Draw the plot of a summary, and return it with notes on what it doesn't show.
 
     A long text without a followed word is drawn as in `regard map`, and an encoder-decoder's texts by their alignment.
-    Requested logit lenses are drawn below. traces: those of the summary. layer, head: the layer and head to show.
+    Requested logit lenses are drawn below. traces: the summary's traces. layer, head: the layer and head to show.
     shape: a slide, or a column of a paper, 85 mm wide.
     """
     if summary.target is not None:
@@ -86,7 +86,7 @@ def _notes_on_left_out(summary: Summary, lines: Sequence[stage.TextLine], shape:
 
 
 def _lens_rows(summary: Summary) -> list[Row]:
-    """Return a row with the requested logit lenses side by side, or none."""
+    """Return a row with the requested logit lenses side by side, or an empty list."""
     panels: list[Panel] = [lens_cells(lense, summary, "") for lense in summary.logit_lenses]
     drawings = [drawn(panel, True) for panel in panels]
 
@@ -98,12 +98,12 @@ def _lens_rows(summary: Summary) -> list[Row]:
     return [Row(max(drawing.high for drawing in drawings), paint_lenses)] if panels else []
 
 
-NUMBERED, TOLD = 11.5, 0.1  # smallest cell, in points, in which a weight is written, and smallest such weight
-TOP, LOW, STRIP = 84.0, 402.0, 66.0  # y of the two matrices and of the small ones below, and the latter's height
+NUMBERED, TOLD = 11.5, 0.1  # smallest cell (in points) with a written weight, and smallest written weight
+TOP, LOW, STRIP = 84.0, 402.0, 66.0  # y of the two large matrices; y and height of the small ones below
 
 
 def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) -> None:
-    """Draw a slide of cross-attention: the written and read matrices (target by source), and every layer below."""
+    """Draw a slide of cross-attention: matrices (target by source) for written and read tokens, and all layers."""
     assert summary.target is not None
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
     own = replace(summary, target=replace(summary.target, alignments=[alignment]))
@@ -133,7 +133,7 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
 def _draw_matrix(
     pen: Pen, summary: Summary, alignment: Alignment, values: Any, apart: Collection[int], x: int | float
 ) -> None:
-    """Draw one matrix of target by source tokens, with weights in its cells and frames for the followed word."""
+    """Draw one matrix of target by source tokens, with weights in its cells and frames around the followed word."""
     target = summary.target
     assert target is not None
     across = [display_text(token.text, 14) for token in summary.tokens[alignment.text]]
@@ -159,21 +159,21 @@ def _draw_matrix(
             ground = tint(SINK if j in apart else TEXTS[0], float(values[i, j]) ** 0.5)
             axes.text(j + 0.5, i + 0.5, in_plot(values[i, j], 2), fontsize=min(8.0, wide / len(across) * 0.4),
                       color=ink_on(ground), ha="center", va="center")  # fmt: skip
-    # the target tokens that attend most to the followed word, and the source tokens it attends to most
+    # the target tokens that attend most to the followed word, and the source tokens that it attends to most
     peaks = {(int(values[:, j].argmax()), j) for j in columns}
     for i, j in peaks | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}:
         frame(axes, j, i)
 
 
-SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # pixels: font size, line height, width of sentences, full width
-SHADES = 8  # of the cells of heads
+SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # in pixels: font size, line height, width of sentences, full width
+SHADES = 8  # number of shades of the heads' cells
 SMALL, LARGE = "font:11px system-ui,'Noto Sans',sans-serif", f"font:{SIZE}px Georgia,'Noto Serif',serif"
 
 
 def small_stage(summary: Summary, traces: Sequence[Any], layer: int | None, head: int | None) -> str:
-    """Return an SVG of the sentences with arcs and heads for a notebook, "" for long texts and translations.
+    """Return an SVG for a notebook of the sentences with arcs and heads, "" for long texts and translations.
 
-    Its colours are mixed with the surrounding text's colour.
+    Its colours are mixed with the colour of the surrounding text.
     """
     lines = [] if summary.target else stage.choose_lines(summary, traces, layer, head)
     if not lines or max(len(line.trace.tokens) for line in lines) > stage.LONGEST:
@@ -191,13 +191,13 @@ def small_stage(summary: Summary, traces: Sequence[Any], layer: int | None, head
 
 
 def _svg(name: str, said: str = "", **attributes: object) -> str:
-    """Return an SVG element as text. Numbers among the attributes have one decimal."""
+    """Return an SVG element as text. Numeric attributes have one decimal."""
     own = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, int | float) else v for key, v in attributes.items()}
     return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in own.items()) + f">{said}</{name}>"
 
 
 def _svg_marks(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
-    """Return the SVG of the word's frame and of the shading, weights and arcs of the tokens it attends to."""
+    """Return the SVG of the word's frame, and of the shading, weights and arcs of the tokens that it attends to."""
     boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
     first = boxes[line.tokens[0]]
     frame: Any = {"fill": "none", "stroke": "currentColor", "stroke_width": 1.5, "height": 28, "rx": 3}
@@ -235,7 +235,7 @@ def _svg_tokens(line: TextLine, places: Sequence[tuple[int | float, int | float,
 
 
 def _svg_heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
-    """Return the SVG of the grid of heads, a shaded cell each, and its height in pixels."""
+    """Return the SVG of the grid of heads, with one shaded cell per head, and its height in pixels."""
     turned = len(line.layers) > len(line.cells[0])
     down, across = (len(line.layers), len(line.cells[0]))[:: -1 if turned else 1]
     side, shades = min(18.0, (WIDE - LEFT) / across), [""] * (SHADES + 1)
