@@ -1,8 +1,7 @@
 """Check a checkpoint's files and their headers before a model is built from them.
 
 regard reads only safetensors, because they can't contain code. transformers opens any file that an index names, even
-pickles and files in other folders, so the index is checked first. `size_limit.Budget` limits how much memory a config
-can allocate.
+pickles and files in other folders, so the index is checked first. `size_limit.Budget` limits memory.
 """
 
 import math

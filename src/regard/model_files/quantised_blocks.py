@@ -24,7 +24,7 @@ from regard.attention.kernels.cpu.vector import compiled, force_wide_simd, numbe
 
 BFLOAT16 = "BF16"  # the kind's name in gguf
 LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
-HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
+HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # float16 values, by their bits
 # MXFP4 as in gpt-oss's safetensors. In GGUF files, blocks contain their scales, and the order of nibbles differs.
 FP4 = np.array([sign * size for sign in (1, -1) for size in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
 with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
 """Keep a weight in half precision or quantised, as its file stores it, but compute with it in float32.
 
 A `StoredWeight` looks like a float32 tensor, but takes only the memory of its bfloat16, float16 or quantised numbers.
-The conversion to float32 is exact. How much is converted at a time depends on the operation:
+The conversion to float32 is exact. The operation determines how much is converted at a time:
 
     operation                                result
     ---------------------------------------  --------------------------------------------------------------------------

@@ -127,10 +127,10 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 class WindowedTrace(ShownTrace):
     """A long text, traced in overlapping windows.
 
-    tokens: of the whole text. windows: the trace of each window, with its own numbers of tokens and characters. spans:
-    the tokens [start, stop) of the whole text in each window, without special tokens. source: the number of each
-    token's window. Each vector of the whole text comes from its token's window. Attention exists only within a window.
-    `place` and `locate` return the window of a token or word.
+    tokens: of the whole text. windows: the trace of each window, which numbers tokens and characters from 0. spans: the
+    tokens [start, stop) of the whole text in each window, without special tokens. source: the number of each token's
+    window. Each vector of the whole text comes from its token's window. Attention exists only within a window. `place`
+    and `locate` return the window of a token or word.
     """
 
     windowed: ClassVar[bool] = True

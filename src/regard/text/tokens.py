@@ -35,8 +35,7 @@ class Token:
     """A token of a text. start and end are its position in the text's characters (equal if it has none).
 
     word is the tokenizer's number of the word that contains this token, None for special tokens. turn names the message
-    of a chat, or the text of a pair, that contains the token, "" if neither does. source is the text that start and end
-    refer to.
+    of a chat, or the text of a pair, that contains the token, "" if neither does. source is the text of start and end.
     """
 
     turn = ""  # not a field: `ChatToken` has it
