@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 else:
-    DataFrame = object  # pandas is imported only when it is needed
+    DataFrame = object  # pandas is only imported when needed
 
 Row = dict[str, str | int | float | bool | None]
 

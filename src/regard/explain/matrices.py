@@ -18,7 +18,7 @@ ROWS = 256  # queries read at once
 
 @dataclass(frozen=True)
 class Band:
-    """Mean weights of cells: queries down, offsets (the key's number minus the query's) across.
+    """Mean weights of cells, with queries down and offsets (the key's number minus the query's) across.
 
     values[p][q] is the mean weight over all pairs of a query in part p and a key of the same window at an offset in
     part q, or null without such a pair. Part p of P contains queries [p·L // P, (p + 1)·L // P) of L. The `count`
@@ -47,7 +47,7 @@ class OffsetSums:
         return cells
 
     def add(self, head: int, cells: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
-        """Add one head's attention weights to the sums of their cells of offsets."""
+        """Add one head's attention weights to the sums of their cells."""
         self.sums[head].index_add_(0, cells.flatten(), weights.flatten().double())
 
     def cell_means(self, heads: int = 1) -> list[list[float | None]]:
@@ -138,7 +138,7 @@ def whole_map(
     spot = counts.nonzero()
     best.offer(values[counts], spot[:, 0], spot[:, 1], keys[counts])
     left = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
-    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5: the rounding error of float32 sums
+    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5 allows for rounding of float32 sums
     hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # nothing is hidden, or the query is special
     step = max(1, BLOCK // length)
     for head in range(heads):

@@ -131,7 +131,7 @@ def check_hub_name(source: str | os.PathLike[str]) -> str:
 
 
 def cached_hub_file(name: str, file: str) -> Path | None:
-    """Return the path of a model's file in the local cache of the hub, or None."""
+    """Return the path of a model's file in the hub's local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -164,7 +164,7 @@ def check_available(name: str) -> None:
 
 
 def file_of_model(folder: Path | str, file: str) -> Path | None:
-    """Return the path of a model's file, from its folder or by its hub name, or None."""
+    """Return the path of a file in a model's folder, or in the cache for a hub name, or None."""
     if isinstance(folder, Path):
         return folder / file if os.path.lexists(folder / file) else None  # a broken link is reported when it is read
     from transformers.utils.hub import cached_file

@@ -66,7 +66,7 @@ def files_in_weight_index(index: Path) -> list[str]:
     for tensor, file in named.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
             raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, expected a safetensors file")
-        if any(character in file for character in "/\\:\0") or file.startswith("."):  # could lead out of the folder
+        if any(character in file for character in "/\\:\0") or file.startswith("."):  # could leave the folder
             raise RegardError(f"{str(index)!r}: weights are in {file!r}, expected the name of a file in the folder")
     return sorted(set(named.values()))
 

@@ -24,8 +24,8 @@ from regard.model_files.quantised_rows import QuantisedRows, import_kernels, run
 
 HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once; on a CPU, they fit into its cache
-NEAR_BLOCK = 1 << 18  # quantised numbers converted at once for a product with fewer than MANY_ROWS rows,
-MANY_ROWS = 64  # so that they fit into a nearer cache
+NEAR_BLOCK = 1 << 18  # quantised numbers converted at once for a product with fewer than MANY_ROWS rows:
+MANY_ROWS = 64  # they fit into a nearer cache
 VIEWS = frozenset((
     "T", "__getitem__", "cat", "chunk", "clone", "concat", "data", "detach", "expand", "flatten",
     "index_select", "mT", "movedim", "narrow", "permute", "reshape", "select", "split", "squeeze", "stack", "swapaxes",

@@ -55,7 +55,7 @@ from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # images; texts with images
-DTYPES = ("float32", "bfloat16", "float16")  # in which a model can compute
+DTYPES = ("float32", "bfloat16", "float16")  # dtypes for computation
 _BUILD_LOCK = threading.RLock()  # while transformers builds a model, it changes torch for the whole process
 
 

@@ -37,7 +37,7 @@ from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.trace.trace import PairTrace, Trace
 
-_OPEN_LOCK = threading.RLock()  # so that two threads open a model only once
+_OPEN_LOCK = threading.RLock()  # prevents two threads from opening a model twice
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 

@@ -271,7 +271,7 @@ def checked_device_map(
 
 
 def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
-    """Raise RegardError if a device map names modules that the model doesn't have. spread: of `checked_device_map`."""
+    """Raise RegardError if a device map names unknown modules. spread: from `checked_device_map`."""
     known = [path for path, _ in model.named_modules()]
     devices = [] if spread["device_map"] == "auto" else list(spread["device_map"])
     unknown = [path for path in devices if path not in known and path not in dict(model.named_parameters())]

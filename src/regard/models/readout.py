@@ -27,9 +27,9 @@ from regard.trace.trace import PairTrace, Trace
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-TOLERANCE = 1e-4  # largest difference of logits, relative to the largest logit, or to 1 if that is smaller
+TOLERANCE = 1e-4  # largest difference of logits, relative to the largest logit or, if it is below 1, to 1
 ROWS = 512  # states per pass, or fewer if the model's limit is smaller
-SAME = 1e-3  # largest difference of the last hidden state from the trace's, relative to its length
+SAME = 1e-3  # largest difference between the last hidden state and the trace's, relative to its norm
 
 
 class Readout:

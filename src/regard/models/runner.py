@@ -76,7 +76,7 @@ class Sizes:
     def trace_bytes(self, tokens: int, keep: CaptureOptions) -> int:
         """Return the bytes that traces of this many tokens take up."""
         layers = self.layers if keep.layers is None else len(keep.layers)
-        # attention block output, state
+        # per layer: state, attention block output, queries, keys and values
         per_layer = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
         total = tokens * self.bytes * (layers * per_layer + once)
@@ -195,7 +195,7 @@ class Runner:
             raise RegardError("window: in windows you can only ablate heads, not edges, and not patch tokens")
         plans = [self._plan(source, window, stride) for source in sources]
         window_texts = [window_text for plan in plans for window_text in plan.window_texts()]
-        traces: dict[int, Any] = dict(self.traces(window_texts, None, interventions, keep))  # of single texts
+        traces: dict[int, Any] = dict(self.traces(window_texts, None, interventions, keep))  # all of single texts
         firsts = accumulate((len(plan.spans) for plan in plans), initial=0)
         return [
             join_windows(plan, [traces[n] for n in range(first, first + len(plan.spans))])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.generation.generator import Generated
     from regard.models.model import Model
 
-MAX_WRITTEN = 256  # tokens of a target that the model generates
+MAX_WRITTEN = 256  # maximum tokens of a generated target
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Source:
         return traces[0]
 
     def _open_saved(self, needs_model: bool, *, names: bool = True) -> TracedTexts:
-        """Open the file of saved traces. names: whether to open a tokenizer too, if --model names one."""
+        """Open the file of saved traces. names: whether to also open the tokenizer of --model, if passed."""
         from regard.models.load import load_tokenizer
         from regard.trace.file import open_traces
 

@@ -35,7 +35,7 @@ WHERE = {  # the beginning of sentences about a table
     "encoder": "In the encoder, ", "decoder": "In the decoder, ", "cross-attention": "In cross-attention, ",
     "random tokens, repeated": "On repeated random tokens, ", "tokens exchanged": "After tokens are shuffled, ",
 }  # fmt: skip
-ASKED = {"random tokens, repeated": "induction"}  # the score that a test measures
+ASKED = {"random tokens, repeated": "induction"}  # the only score of a test that sentences report
 
 HEAD, WEIGHT = "{where}layer {layer}, head {head} ", " (mean weight {value})."
 NONE = "There are no tokens {mean_of}, so there is no {name} score."

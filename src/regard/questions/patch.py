@@ -1,4 +1,4 @@
-"""Show a patch sweep: the outcome with each activation of one text patched into another text's run."""
+"""Show a patch sweep: the outcome after patching each activation of one text into another text's run."""
 
 import math
 import re
@@ -98,7 +98,7 @@ def _same_outside_patch(
         return False
     others = [n for n in range(len(run_side.tokens)) if n not in here]
     compared = [(run_side.hidden_states[state][others], source_side.hidden_states[state][others])]
-    if part is not None:  # the encoder's output, or the decoder's input
+    if part is not None:  # compare the encoder's output, or the decoder's input
         number, stack = (-1, 0) if part == "decoder" else (0, 1)
         compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))
     return all(
@@ -251,7 +251,7 @@ class PatchSweep(Answer):
     @property
     def status(self) -> Status:
         """Return the status of the run without patches."""
-        text = -1 if self.direction == "denoising" else 0  # the corrupted text, or the clean one
+        text = -1 if self.direction == "denoising" else 0  # the corrupted or the clean text
         return self.about.statuses[text] if self.about.statuses else UNKNOWN
 
     @property

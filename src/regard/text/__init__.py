@@ -1,4 +1,4 @@
-"""Tokenize texts, find words in them, and quote them in sentences."""
+"""Tokenize texts, find words in them, and quote words and tokens in sentences."""
 
 from typing import TYPE_CHECKING
 

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-MARKS = {"\n": "↵", "\xa0": "⍽"}  # shown for a line break and for a no-break space
+MARKS = {"\n": "↵", "\xa0": "⍽"}  # shown for line breaks and no-break spaces
 
 
 # Each control character is replaced by one character, so that positions in the text stay the same: ASCII's by its

@@ -261,7 +261,7 @@ BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token":
 FILE, SETTINGS, ROLES_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
 OTHERS = ("added_tokens.json", "chat_template.jinja")  # files with additional tokenizer settings
 USED = ("do_lower_case", "tokenize_chinese_chars", "strip_accents")
-# Settings that have no effect without padding and truncation.
+# Settings without effect if there is no padding and truncation.
 UNUSED = """
     backend clean_up_tokenization_spaces do_basic_tokenize is_local local_files_only max_length model_max_length
     name_or_path pad_to_multiple_of pad_token_type_id padding_side special_tokens_map_file stride tokenizer_file
@@ -324,7 +324,7 @@ class BertTokenizer:
         return spell(ids) if isinstance(ids, int) else [spell(number) for number in ids]
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Return the number of special tokens around a text or a pair."""
+        """Return the number of special tokens that are added to a text or a pair."""
         return self.backend_tokenizer.num_special_tokens_to_add(pair)
 
 

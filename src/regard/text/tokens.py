@@ -21,7 +21,7 @@ _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 BLANK = "\u2581"  # sentencepiece vocabularies spell a blank like this
 AS_SPECIAL = "Read as a special token"  # how the note begins
 ROLES = ("system", "developer", "user", "assistant", "tool")  # of messages
-TEXT = "text"  # the role of each of two texts that are read together
+TEXT = "text"  # role of each text of a pair
 
 # How byte-level vocabularies (GPT-2, Radford et al. 2019) spell bytes: a visible Latin-1 character as itself, and the
 # other bytes, in order, as the characters from U+0100 on.
@@ -117,7 +117,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Spelled:
-    """A function that spells an id: by its stored spelling, otherwise by its number."""
+    """A function that returns an id's stored spelling, or else its number."""
 
     known: dict[int, str]
 
@@ -155,7 +155,7 @@ def check_texts(texts: str | Iterable[str], name: str = "texts", instead: str = 
 @overload
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
-    """Return texts as an iterable, also for a single text. instead: what else to pass, for the error message."""
+    """Return texts, or a single text, as an iterable. instead: names another valid argument in the error message."""
     keys = isinstance(texts, (bytes, Mapping)) or hasattr(texts, "columns")
     if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
         raise RegardError(f"{name}: got {type(texts).__name__}, expected a string or several of them{instead}")
@@ -180,7 +180,7 @@ def check_messages(messages: Any) -> list[dict[str, str]]:
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:
-    """Encode a text as tokens with their characters, including special tokens, without truncation."""
+    """Encode a text as tokens with their character positions, including special tokens, without truncation."""
     return encode_all(tokenizer, [text])[0]
 
 
@@ -230,7 +230,7 @@ def count_tokens(tokenizer: Any, text: str) -> int:
 
 
 def _call_tokenizer(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
-    """Call the tokenizer on texts, without truncation or padding, and return its result."""
+    """Call the tokenizer on texts without truncation or padding, and return its result."""
     fast = bool(getattr(tokenizer, "is_fast", False))
     options |= {"text_target" if target else "text": list(texts)}
     options |= {"add_special_tokens": False} if framed else {}
@@ -269,7 +269,7 @@ def _build_encoded(
     # where characters end, including their combining marks; only needed if normalising may change the text
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
     dropped = _find_lost(tokenizer, text, offsets, edges)
-    if edges:  # marks without a token belong to the token of their character
+    if edges:  # combining marks without a token belong to their character's token
         starts = [*sorted(start for start, end in offsets if end > start), len(text)]
         offsets = [
             (start, min(edges[bisect_left(edges, end)], starts[bisect_left(starts, end)]) if end > start else end)
@@ -368,7 +368,7 @@ def _find_lost(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], ed
 
 
 def readable_token(tokenizer: Any, number: int) -> str:
-    """Return the text of a token, with plain blanks and line breaks, however its vocabulary spells it.
+    """Return the text of a token with plain blanks and line breaks, even if the vocabulary spells them otherwise.
 
     A token that is part of a character is spelled as bytes, such as "\\xf0\\x9f".
     """

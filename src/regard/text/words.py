@@ -25,9 +25,9 @@ _BOUNDARY = regex.compile(
 _SIGNS = "".join(rf"\p{{WB={name}}}" for name in ("MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote"))
 _SIGNS = rf"[{_SIGNS}\p{{WB=Katakana}}]"
 _BOUNDARY_OF_QUERY = regex.compile(rf"{_BOUNDARY.pattern}|(?<={_SIGNS})|(?={_SIGNS})", regex.WORD)
-_CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with its marks
+_CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with its combining marks
 _LETTER = regex.compile(r"[\p{Alphabetic}\p{N}_]")
-_INVISIBLE = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks of the text direction
+_INVISIBLE = regex.compile(r"\p{WB=Format}+")  # soft hyphens and direction marks
 ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # typographic signs, and their ASCII forms
 
 MAX_QUOTED = 4  # occurrences quoted in a message
@@ -191,7 +191,7 @@ def _normalise(cluster: str) -> str:
 
 _MARKS: Any = regex.compile(r"\p{M}*")
 LONGEST = 64  # maximum characters of a word: in a longer run, such as a code, each token is a word
-# English function words, which say less than content words: rankings put links to them last.
+# English function words, which are less informative than content words. Rankings put links to them last.
 _AUXILIARIES = """
 am is are was were be been being do does did have has had having can could may might must shall should will would
 """
@@ -222,7 +222,7 @@ def words(tokens: Sequence[Token]) -> list[range]:
     edges = word_boundaries(max((token.source for token in tokens), key=len, default=""))
     starts = [0] if tokens else []
     for number, (before, token) in enumerate(pairwise(tokens), 1):
-        overlap = token.start < before.end  # two tokens have bytes of one character, or are patches of one image
+        overlap = token.start < before.end  # two tokens are bytes of one character, or patches of one image
         shared = range(token.start + 1, before.end) if overlap else range(before.end, token.start + 1)
         if token.special or before.special or not edges.isdisjoint(shared):
             starts.append(number)
@@ -235,7 +235,7 @@ def words(tokens: Sequence[Token]) -> list[range]:
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     """Return the characters of a word in its text, or the names of special tokens, which have none."""
     first, last = tokens[word[0]], tokens[word[-1]]
-    end = _MARKS.match(last.source, last.end).end()  # marks without a token belong to the word
+    end = _MARKS.match(last.source, last.end).end()  # combining marks without a token belong to the word
     return last.source[first.start : end].strip() or "".join(tokens[n].text for n in word).strip()
 
 

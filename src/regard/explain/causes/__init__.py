@@ -1,1 +1,1 @@
-"""Causes of a hidden state: exact contributions and layer updates, rollout, and measured ablations."""
+"""Explain a hidden state by exact contributions, layer updates, rollout, and measured ablations."""

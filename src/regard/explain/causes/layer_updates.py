@@ -83,7 +83,7 @@ class LayerUpdate(Tabular):
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
     """Split every layer's update of a word or token. For a target word, pass the encoder-decoder's whole trace.
 
-    top: how many source tokens to name.
+    top: the number of source tokens to name.
     """
     return [updates[0] for updates, _ in updates_of_places(trace, [tokens_of(trace.sides[-1], place)], top)]
 

@@ -53,7 +53,7 @@ def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
-    """Return the outcome "logit of one token minus that of another". at: the position. Default: the last token."""
+    """Return the outcome "logit of one token minus logit of another". at: the position. Default: the last token."""
     first, second = _outcome_token_id(model, token), _outcome_token_id(model, other)
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:

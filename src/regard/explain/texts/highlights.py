@@ -121,7 +121,7 @@ def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved
     first, final = trace.hidden_states[0], trace.hidden_states[last]
     if not own or first.ndim != 2 or first.shape != final.shape:
         return []
-    named = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # sinks included
+    named = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # including sinks
     both = torch.stack([first, final], 1)
     vectors = torch.stack([both[list(word)].mean(0) for word in own]).double()  # (words, 2, M)
     cosines = torch.stack([torch.dot(*pair) for pair in vectors]) / vectors.norm(dim=-1).prod(1)

@@ -94,7 +94,7 @@ class OccurrencePair:
 
 @dataclass(frozen=True)
 class ComparedWord:
-    """A reference word compared with one occurrence: cosines of token embeddings, last hidden states and all states.
+    """A reference word's cosines to one occurrence, of token embeddings, last hidden states and all states.
 
     The reference word is a separate text. The cosines `token_embeddings` and `last_hidden_state` are in different
     spaces, so their difference means nothing. `states[n]` compares states n of both, as in `Neutral`. The last is
@@ -108,7 +108,7 @@ class ComparedWord:
     states: list[float | None]
 
 
-Found = Sequence[tuple[int, Sequence[Word]]]  # text numbers, and the words found in each text
+Found = Sequence[tuple[int, Sequence[Word]]]  # each text's number and the words found in it
 
 
 def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:

@@ -1,4 +1,4 @@
-"""Compare a word with reference words in neutral sentences, as a control for the effect of its texts.
+"""Compare a word with reference words in neutral sentences, as a control for the texts' effect on the word.
 
 A word's cosine to a reference word means little alone, because it may be the same in any sentence. So regard also
 compares the word's states in neutral sentences with those of the reference word, state by state. A text has an effect
@@ -75,7 +75,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Control:
-    """The neutral sentences as a control.
+    """The neutral sentences that serve as a control.
 
     sentences: those in which the word has the same tokens as in a text. refused: the reason why there is no range, or
     None. otherwise: the labels of occurrences whose tokens occur in too few sentences.

@@ -25,8 +25,8 @@ from regard.trace.trace import PairTrace, Trace
 
 @dataclass(frozen=True)
 class Aligned:
-    """A target token's source tokens, by the row that writes it in one layer (None for the first token, which nothing
-    writes), and by the row that reads it in another."""
+    """A target token's source tokens. written: those of the row that writes it in one layer (None for the first token).
+    read: those of the row that reads it in another layer."""
 
     token: int
     text: str

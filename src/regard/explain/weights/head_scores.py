@@ -1,4 +1,4 @@
-"""Score every head by what its attention follows: positions, special tokens and sinks, repeated tokens.
+"""Score every head's attention to positions, special tokens, sinks, and repeated tokens.
 
 w are the weights (L, S) of one head. Each score is a part of the row w[i], from 0 to 1, as the mean over all queries i
 except special tokens and the first token (in causal models, it sees only itself):

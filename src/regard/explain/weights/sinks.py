@@ -38,8 +38,8 @@ BAND = 1 << 22  # cells of a map or mask read at once
 
 @dataclass(frozen=True)
 class Sink:
-    """A token that is an attention sink. share: as in the criterion, mean over heads. heads: the fraction of all heads
-    in which it receives far more than an equal share."""
+    """A token that is an attention sink. share: as defined above, mean over heads. heads: the fraction of all heads in
+    which its excess is large enough."""
 
     token: int
     text: str

@@ -120,7 +120,7 @@ def short_heads(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _heads_by_source(result: "Attribution") -> Heads:
-    """Return the contribution of each source token by row (stack, whether cross-attention, layer) and head."""
+    """Return each source token's contribution by row (stack, whether cross-attention, layer) and head."""
     heads: Heads = {}
     for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
         if each.kind == "attention" and each.head is not None:

@@ -82,7 +82,7 @@ class WrittenToken:
 
     @property
     def late(self) -> int:
-        """Return how many layers, counted back from the last, would have written this token."""
+        """Return how many of the last layers, without a gap, predict this token."""
         others = [n for n, layer in enumerate(self.layers) if layer.rank > 1]
         return len(self.layers) - 1 - max(others, default=0)
 

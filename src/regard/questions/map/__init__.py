@@ -1,1 +1,1 @@
-"""Show one layer's whole attention matrix: mean distances, tokens that receive most, and far links."""
+"""Show one layer's whole attention matrix: mean distances, tokens that receive most, and distant links."""

@@ -270,7 +270,7 @@ class Matrix(TracesAnswer):
         return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {self.whose}"
 
     def exactness(self) -> list[str]:
-        """Return the reason for the layer if none was requested."""
+        """Return the reason for the layer, if regard chose it."""
         return [self.why] if self.why else []
 
     def rows(self) -> list[Row]:

@@ -155,7 +155,7 @@ def map_of_source(
     **options: int,
 ) -> Matrix:
     """Compute the `Matrix` of a text, or of the source's saved trace if text is None. options: top and far."""
-    advance = _progress_in_parts(progress, 2)  # the forward pass, and the pass over the matrix
+    advance = _progress_in_parts(progress, 2)  # two parts: the forward pass, and the pass over the matrix
     if text is None:
         trace = source.read_one("map")
     else:

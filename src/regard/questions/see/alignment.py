@@ -40,7 +40,7 @@ BESIDE = 2  # source tokens per row in addition to the first
 
 @dataclass(frozen=True)
 class AlignmentLink:
-    """A link from a target token to the source token it attends to most, apart from special tokens and sinks.
+    """A link from a target token to the source token that it attends to most, without special tokens and sinks.
 
     translation, word: the words of the target and source token. outdone: whether special tokens or a sink receive more.
     """
@@ -72,7 +72,7 @@ def alignment_findings(summary: Summary) -> list[str]:
 
 
 def links_of_alignment(summary: Summary, alignment: Alignment) -> list[AlignmentLink]:
-    """Return the link of each target token, when it is written, to the source token it attends to most."""
+    """Return the link of each target token to the source token that it attends to most as it is written."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     theirs, ours = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))

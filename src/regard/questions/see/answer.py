@@ -160,7 +160,7 @@ class Seen(TracesAnswer):
         return super(Seen, replace(self, shape=shape or self.shape)).plot(*names)
 
     def shown(self, *how: Any, **options: Any) -> "list[RenderableType]":
-        """Return what a terminal shows. In a notebook, an SVG of the texts with arcs replaces the texts."""
+        """Return the output for a terminal. In a notebook, an SVG of the texts with arcs replaces the texts."""
         parts = super().shown(*how, **options)
         texts: list[Any] = [part for part in parts[:-1] if "_repr_html_" in getattr(part, "__dict__", ())]
         in_html = [part._repr_html_ for part in texts]

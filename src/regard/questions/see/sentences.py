@@ -143,7 +143,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
     if ways:
         *_, place, way = max(ways)
         where = numbers[f"name_{place + 1}"]
-        if where.endswith(" occurrence"):  # of one text
+        if where.endswith(" occurrence"):  # both are in one text
             numbers["which"] = f"{where.removesuffix(' occurrence')} {quoted(summary.word or '')}"
         return numbers | {"way": way, "where": where}
     if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):

@@ -218,7 +218,7 @@ def rank_causes(
             weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
             contribution = float(torch.stack([share[:, place].sum() for share in shares]).mean())
             contribution *= len(shares) if decision is not None else 1
-            is_own = not cross and place in word.tokens and bool(word.text)  # "": the label of the whole text
+            is_own = not cross and place in word.tokens and bool(word.text)  # the text is "" for a whole text's label
             flags = {"sink": place in sinks, "special": token.special, "own": is_own}
             causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind, **flags))
             if tokens_by == "edges":
@@ -256,7 +256,7 @@ def rank_causes(
 
 
 def _rank_correlations(causes: list[Cause], by: str) -> tuple[float, float]:
-    """Return Spearman correlations of the effect with weight (by absolute value) and with contribution."""
+    """Return the effect's Spearman correlations with weight (of absolute effects) and with contribution."""
     measured = [getattr(cause, by) for cause in causes]
     sizes = list(map(abs, measured))  # because weights have no sign
     return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)

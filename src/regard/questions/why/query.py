@@ -31,7 +31,7 @@ class ScoreQuery(Query):
     part: str | None = option("Of an encoder-decoder: of which attention.", among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Raise RegardError for options that don't fit together, before a model is loaded."""
         super().check(texts, targets, called=called)
         if texts != 1:
             raise RegardError(f"{called('query')}: got {texts} texts, expected one: a score belongs to one text")
@@ -79,7 +79,7 @@ class WhyQuery(Query):
         return ScoreQuery(query=query.strip(), key=key.strip(), layer=self.layer, head=self.head, part=self.part)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Raise RegardError for options that don't fit together, before a model is loaded."""
         if self.edge is None and (self.word is None or not self.word.strip()) and (self.to is None or self.word):
             raise RegardError("--word is needed: a word of the text, or --to with a label of a classifier")
         super().check(texts, targets, called=called)

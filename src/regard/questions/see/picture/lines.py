@@ -80,7 +80,7 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Movement:
-    """A word's movement: a curve of cosines per drawn text, other curves, and the range in neutral sentences.
+    """A word's movement: one curve of cosines per drawn text, other curves, and the range in neutral sentences.
 
     ends: if curves are differences of two cosines, the reference words that the word is closer to above and below 0.
     """
@@ -192,7 +192,7 @@ def split_by_colour(
 
 
 def written_tokens(line: TextLine) -> list[tuple[str, bool]]:
-    """Return each token as written in its text, and whether a space precedes it."""
+    """Return each token as spelled in its text, and whether a space precedes it."""
     made: list[tuple[str, bool]] = []
     end, blank = 0, False
     for token in line.trace.tokens:
