@@ -84,7 +84,7 @@ class Model:
         """
         with _OPEN_LOCK:
             if self._original is not None:
-                with torch.inference_mode(False), torch.device("cpu"):  # the caller may have set another
+                with torch.inference_mode(False), torch.device("cpu"):  # instead of the caller's mode and device
                     opened = self._original()
                 ours, theirs = self._model.state_dict(), opened._model.state_dict()
                 names = bert_names(self._model.config.layers).items()
@@ -316,7 +316,7 @@ class Model:
     @property
     def writes(self) -> bool:
         """Whether the model can `generate` text."""
-        if self._original is not None:  # a bare BERT can't: no need to open transformers
+        if self._original is not None:  # a bare BERT can't, so don't open transformers
             return False
         try:
             self._generator.check_model()
@@ -356,7 +356,7 @@ class Model:
         and logits, but no layers.
 
         Raises:
-            RegardError: as in `trace`, or for several texts.
+            RegardError: as in `trace`, or the number of texts isn't one.
         """
         single, (source, *_), targets = read_inputs(self._reader, self._session, text, target, ids, target_ids)
         if not single:
@@ -369,7 +369,7 @@ class Model:
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
         """Yield traces of an image, alone or in a text, each with one region removed. Layers aren't kept.
 
-        regions: (rows, columns) of patches. fill: what replaces the region, as in `regard.images`.
+        regions: (rows, columns) of patches. fill: the region's replacement, as in `regard.images`.
         """
         return from_above("traces_without")(self, trace, regions, fill)
 

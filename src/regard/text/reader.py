@@ -177,7 +177,7 @@ class Reader:
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
         config = self.model.config
-        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # `regard.Transformer`
+        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # or a Transformer's
         for kind, ids, size in (("id", encoded.ids, self._count_ids()), ("type id", encoded.segments, types)):
             if size and ids and max(ids) >= size:
                 raise RegardError(

@@ -1,6 +1,6 @@
 """Direct logit attribution: split a logit, a logit difference or a cosine into direct contributions of components.
 
-    logit[token] = Σ_a (final norm of the output of writer a at this position) · the token's column of the head
+    logit[token] = Σ_a (final norm applied to writer a's output at this position) · the token's column of the head
 
 Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; nostalgebraist 2020
 for reading the stream through the head) splits into embeddings, heads by source token, feed-forward layers, and biases.
@@ -309,7 +309,7 @@ def split_outcome(
         needs = "no place: it labels the whole text" if whole else "a place, a word or the number of a token"
         raise RegardError(f"attribution: {own.status.model} needs {needs}")
     rows = list(range(len(own.tokens))) if place is None else tokens_of(own, place)
-    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # words: first token
+    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # a word's label
     where = "" if place is None else f" at {quoted(', '.join(own.tokens[n].text.strip() for n in rows))}"
     expected, said = _outcome_to_attribute(own, rows, outcome)
     name = f"attribution in {own.status.model}"
