@@ -17,7 +17,7 @@ NUMBERED = "The input isn't text, so tokens are named by their number."
 
 @dataclass(frozen=True)
 class ModelInput(Encoded):
-    """Input tensors of one item. Without a text, its tokens are known only after the pass.
+    """Input tensors of one item. If no text is passed, the tokens are known only after the pass.
 
     text, tokens: the text that the model reads with them. patches: how an image was cut into patches. Unless the image
     is in a text, the token of the first patch is known only after the pass.

@@ -238,7 +238,7 @@ def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Sta
             part = change.part
             of_states = isinstance(change, Steer) or change.what == "hidden_states"
             layer = change.state if of_states else int(change.layer)
-            # errors for patched weights count tokens from the start of the pass, which must be that of the text
+            # error messages number tokens from the start of the pass, so it must be the start of the text
             places = None if isinstance(change, Patch) and change.what == "weights" else change.at
             if text is not None and places is not None:
                 first = min(tokens_at("at", text.text, text.tokens, places), default=0)

@@ -168,7 +168,7 @@ class Capture:
 
     Set before:
         index: of the model's modules. None: each function creates its own index.
-        keep: what to keep of the pass, and how to run it.
+        keep: what to keep from the pass, and how to run the pass.
         skipped_layers: the paths of layers that repeat their output of an earlier pass.
         to_compare: a list that collects calls to compare after the pass, which is faster for few tokens. None: compare
             each call immediately.

@@ -84,7 +84,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 
     @contextmanager
     def _full_passes(self, prompt: Encoded, changes: Sequence[Intervention]) -> Iterator[None]:
-        """If there are interventions, replace the model's forward inside the block by full passes with them."""
+        """Inside the block, replace the model's forward with full passes that apply the interventions, if any."""
         if not changes:
             yield
             return

@@ -97,7 +97,7 @@ def check_ignored_files(folder: Path) -> None:
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} also has an adapter ({ADAPTER}), which is not applied here: merge it into "
-            "the weights, or take its files away"
+            "the weights, or remove its files"
         )
     if parts := sorted(folder.glob("shard-?????-model-*.safetensors")):
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")

@@ -18,7 +18,7 @@ FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye",
 DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # functions for random initialization
 SHARED = 4  # an encoder-decoder allocates four embedding tables before it shares one
 SPARE = 1 << 26  # additional float32 numbers, for position tables and masks that aren't in the checkpoint
-PARTS, MORE = 16, 2000  # tensors allowed per checkpoint tensor (it may combine several), and additional ones
+PARTS, MORE = 16, 2000  # model tensors allowed per checkpoint tensor (it may combine several), plus a fixed number
 
 
 class Budget(TorchFunctionMode):

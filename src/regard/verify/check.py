@@ -56,7 +56,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """Whether the check passed, failed or was not tested."""
+        """Whether the check passed, failed or was not run."""
         if self.difference is None or self.allowed is None:
             return NOT_TESTED
         return PASSED if self.difference <= self.allowed else FAILED

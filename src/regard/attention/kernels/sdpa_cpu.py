@@ -21,7 +21,7 @@ MASK_LIMIT = 1 << 22  # largest number of scores for which the mask is computed 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, causal: bool) -> bool:
     """Return whether the kernel computes this call correctly.
 
-    It needs D == E, at least one query and key, and a bias without gradient. Half precision isn't used, because its
+    It needs D == E, at least one query and key, and no gradient of a bias. Half precision isn't used, because its
     logsumexp is off by 5e-5.
 
     causal: whether the rule's mask is causal in the kernel's sense (key j <= query i and L <= S).

@@ -217,7 +217,7 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
 
 REPEATED = ("previous", "duplicate", "induction")  # other scores need natural texts
 LENGTH, TEXTS = 40, 4
-MIN_TOKENS = 8  # of a text, without special tokens, so that enough can be shuffled
+MIN_TOKENS = 8  # fewest tokens of a text, without special tokens, that are worth shuffling
 EXCHANGES = 4
 EXCHANGED = ("position", "content", "looked")
 
