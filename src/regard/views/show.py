@@ -74,8 +74,8 @@ def show(
     Outside a notebook, writes the file of `regard.save_page`, opens it in a browser, prints its path and returns it.
 
     Args:
-        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads, numbers, steps, title,
-            findings, limit: see `regard.save_page`.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: see
+            `regard.save_page`, also for numbers, steps, title, findings and limit.
         file: write this file, even in a notebook. Default: outside notebooks, a file in a temporary folder.
         bare: in a notebook, show only the view that the trait `view` selects, without sentences, tabs and tools.
 
