@@ -14,6 +14,7 @@ from tests.said.reading import plain_and_few, reads
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")
 WAY = r"(towards|away from) “(.+?)” \(cosine (\S+), usually (\S+) to (\S+?)\)"
+BOTH = r"Both “bank” vectors move (towards|away from) “(.+?)” \(cosine (\S+) and (\S+), usually (\S+) to (\S+?)\)"
 
 
 def drawn(draw: random.Random) -> Summary:
@@ -85,6 +86,8 @@ def test_a_move_is_that_to_the_word_whose_range_is_left_furthest(seed: int) -> N
     said, moves = findings(summary), beyond(summary)
     plain_and_few(said)
     named = re.findall(WAY, " ".join(said))
+    for way, word, first, second, low, high in re.findall(BOTH, " ".join(said)):
+        named += [(way, word, first, low, high), (way, word, second, low, high)]
     assert len(named) == min(len(moves), 2 if len(summary.occurrences) == 2 else 1)
     wanted = (
         [moves[label] for label in sorted(moves)]

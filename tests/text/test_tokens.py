@@ -84,7 +84,7 @@ def test_whatever_reads_texts_refuses_mappings_and_tables(minilm, read: Any, say
 
 
 def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:
-    with pytest.raises(RegardError, match="no token of its own is left"):
+    with pytest.raises(RegardError, match="no tokens are left"):
         encode(minilm.tokenizer, "\u0001\u0002")
 
 

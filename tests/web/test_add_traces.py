@@ -69,7 +69,7 @@ def test_what_cannot_be_carried_is_said(minilm: Any) -> None:
     assert "trace with attention_outputs=True" in str(refusal(weights, values, None))
     scale = torch.rand(len(trace.tokens), 1)
     scaling = Scaling(scale, torch.ones(384), scale * output.projected)
-    assert "each token's by a factor of its own" in str(refusal(weights, values, replace(output, scaling=scaling)))
+    assert "by a different factor for each token" in str(refusal(weights, values, replace(output, scaling=scaling)))
     numbers = NumberStore()
     data = steps_data(0, weights, values, wrong, None, numbers)
     assert [data[name] for name in ("projection", "projected", "residual", "norm", "entering")] == [None] * 5

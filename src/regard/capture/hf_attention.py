@@ -152,7 +152,7 @@ def attention(
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
     capture = _capture.get()
     if rest.get("sinks") is not None:  # Inkling 2 has a sink score per query, but s_aux is one per head
-        raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
+        raise RegardError(f"{type(module).__name__} has a different sink for each query, which cannot be traced yet")
     if isinstance(attention_mask, ModelMask):
         if attention_mask.key_count != key.shape[2]:  # the model added keys without extending the mask
             raise TensorMaskError(f"a Mask for {attention_mask.key_count} keys met {key.shape[2]}")

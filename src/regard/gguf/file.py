@@ -179,7 +179,7 @@ def _parse_gguf_header(cursor: _ByteCursor, sizes: Mapping[int, tuple[int, int]]
         if value < least:
             raise ValueError(f"{name} is {value}, expected a whole number of {least} or more")
         if name.endswith("block_count") and value > tensors:
-            raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
+            raise ValueError(f"{name} is {value:,}, but the file has {tensors:,} tensors: fewer than one per layer")
     narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
     held = CheckpointSizes(tensors, numbers, bytes=len(cursor.data), half=narrow)
     return Header(held, values, kinds, cursor.lists)

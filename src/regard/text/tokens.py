@@ -290,7 +290,7 @@ def _build_encoded(
     if all(token.special for token in tokens):
         written = any(token.end > token.start for token in tokens)
         why = "it consists of special tokens" if written else "the tokenizer drops all of its characters"
-        raise RegardError(f"text {shortened(text)}: no token of its own is left, {why}")
+        raise RegardError(f"text {shortened(text)}: no tokens are left, {why}")
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
         notes += (f"{AS_SPECIAL}: {', '.join(literal)}.",)

@@ -87,7 +87,7 @@ def refusal(
     if scaling is not None and not (
         scaling.scale.numel() and bool((scaling.scale == scaling.scale.flatten()[0]).all() & (scaling.gain == 1).all())
     ):
-        return "the model rescales the projected vector, each token's by a factor of its own"
+        return "the model rescales the projected vector, by a different factor for each token"
     if not adds_up(weights, values, output):
         return "the heads' parts do not add up to what the model computed"
     return None

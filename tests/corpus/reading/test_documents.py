@@ -288,7 +288,7 @@ def test_standard_input_is_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
         Document("a.txt", "a", 0, "a.txt", None, {}),
     ]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\xff")))
-    assert list(read_documents(["-"])) == [Rejected("-", None, "invalid UTF-8: byte 0xff at place 1")]
+    assert list(read_documents(["-"])) == [Rejected("-", None, "invalid UTF-8: byte 0xff at position 1")]
     monkeypatch.setattr(sys, "stdin", None)
     assert list(read_documents(["-"])) == [Rejected("-", None, "there is no standard input")]
 
@@ -468,8 +468,8 @@ def test_parts_count_the_characters_of_the_whole(tmp_path: Path) -> None:
         (b"", "empty"),
         (b"\xef\xbb\xbf", "empty"),
         (b" \n\t\r\n" * BLOCK, "blank"),
-        (b"a" * 3 * BLOCK + b"\0", f"binary: byte 0x00 at place {3 * BLOCK:,}"),
-        (b"a" * 3 * BLOCK + b"\xe9t\xe9", f"invalid UTF-8: byte 0xe9 at place {3 * BLOCK:,}"),
+        (b"a" * 3 * BLOCK + b"\0", f"binary: byte 0x00 at position {3 * BLOCK:,}"),
+        (b"a" * 3 * BLOCK + b"\xe9t\xe9", f"invalid UTF-8: byte 0xe9 at position {3 * BLOCK:,}"),
     ],
 )
 def test_no_part_of_a_bad_text_is_given(tmp_path: Path, content: bytes, reason: str) -> None:

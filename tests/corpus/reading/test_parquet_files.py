@@ -92,7 +92,7 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", {"text": pyarrow.Array.from_buffers(pyarrow.string(), 3, raw.buffers())})
     found = read(path)
     assert texts(found) == ["good", "after"]
-    assert found[1] == Rejected(path.as_posix(), 2, "invalid UTF-8: byte 0xff at place 2 in column 'text'")
+    assert found[1] == Rejected(path.as_posix(), 2, "invalid UTF-8: byte 0xff at position 2 in column 'text'")
 
 
 @pytest.mark.parametrize(

@@ -126,11 +126,11 @@ def test_text_in_blocks_is_the_text(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (b"\xff", "invalid UTF-8: byte 0xff at place {}"),
-        (b"\xc3(", "invalid UTF-8: byte 0xc3 at place {}"),
-        (b"\xe2\x82", "invalid UTF-8: byte 0xe2 at place {}"),
-        (b"\xed\xa0\x80", "invalid UTF-8: byte 0xed at place {}"),
-        (b"\0", "binary: byte 0x00 at place {}"),
+        (b"\xff", "invalid UTF-8: byte 0xff at position {}"),
+        (b"\xc3(", "invalid UTF-8: byte 0xc3 at position {}"),
+        (b"\xe2\x82", "invalid UTF-8: byte 0xe2 at position {}"),
+        (b"\xed\xa0\x80", "invalid UTF-8: byte 0xed at position {}"),
+        (b"\0", "binary: byte 0x00 at position {}"),
     ],
 )
 def test_bad_bytes_are_named(before: int, bad: bytes, said: str) -> None:
@@ -146,7 +146,7 @@ def test_only_the_first_byte_order_mark_is_one() -> None:
 
 def test_utf16_is_recognised() -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
-        with pytest.raises(RegardError, match="at place 0; it looks like UTF-16, expected UTF-8"):
+        with pytest.raises(RegardError, match="at position 0; it looks like UTF-16, expected UTF-8"):
             list(text_blocks(io.BytesIO("\ufeffa text".encode(encoding))))
 
 
@@ -182,9 +182,9 @@ def test_json_lines() -> None:
         (b'{"text": null}', "column 'text' is null, expected a string"),
         (b'{"text": 7}', "column 'text' is a number, expected a string"),
         (b'{"text": ""}', "column 'text' is empty"),
-        (b'{"text": "a\\u0000"}', "column 'text' is binary: character U+0000 at place 1"),
-        (b'{"text": "a\\ud83d"}', "column 'text' holds a lone surrogate, U+D83D at place 1"),
-        (b'{"text": "\xff"}', "invalid UTF-8: byte 0xff at place 10"),
+        (b'{"text": "a\\u0000"}', "column 'text' is binary: character U+0000 at position 1"),
+        (b'{"text": "a\\ud83d"}', "column 'text' holds a lone surrogate, U+D83D at position 1"),
+        (b'{"text": "\xff"}', "invalid UTF-8: byte 0xff at position 10"),
         (b"\0\0", "invalid JSON: Expecting value: line 1 column 1 (char 0)"),
     ],
 )
@@ -248,7 +248,7 @@ def test_the_line_of_a_row_is_the_one_it_begins_in() -> None:
         (b"a,b,c", "3 cells where there are 2 columns"),
         (b",b", "column 'text' is empty"),
         (b'"  ",b', "column 'text' is blank"),
-        (b"a\0,b", "column 'text' is binary: character U+0000 at place 1"),
+        (b"a\0,b", "column 'text' is binary: character U+0000 at position 1"),
         (b"a\xe9,b", "invalid UTF-8: byte 0xe9 at character 1 in column 'text'"),
         (b"a,\xed\xa0\x80", "invalid UTF-8: byte 0xed at character 0 in column 'date'"),
         (b'"a"b,c', "no row of comma-separated values: ',' expected after '\"'"),

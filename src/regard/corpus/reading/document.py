@@ -81,7 +81,7 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
             return Rejected(source, line, f"column {column!r} holds {fault}")
     if "\0" in text:
         return Rejected(
-            source, line, f"column {columns.text!r} is binary: character U+0000 at place {text.find(chr(0))}"
+            source, line, f"column {columns.text!r} is binary: character U+0000 at position {text.find(chr(0))}"
         )
     if not text or text.isspace():
         return Rejected(source, line, f"column {columns.text!r} is {'blank' if text else 'empty'}")
@@ -106,7 +106,7 @@ def repeated_document_column(names: Iterable[str]) -> str:
 def lone_surrogate_in_document(text: str) -> str:
     """Return a message about the first lone surrogate, which UTF-8 can't encode, or an empty string."""
     surrogate = None if text.isascii() else _SURROGATE.search(text)
-    return f"a lone surrogate, U+{ord(surrogate[0]):04X} at place {surrogate.start()}" if surrogate else ""
+    return f"a lone surrogate, U+{ord(surrogate[0]):04X} at position {surrogate.start()}" if surrogate else ""
 
 
 def as_string(value: object) -> str:

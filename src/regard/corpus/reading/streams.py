@@ -103,7 +103,7 @@ def text_blocks(stream: Stream) -> Iterator[str]:
     while True:
         block = stream.read(BLOCK)
         if (nul := block.find(b"\0")) >= 0 and not _document_begins_as_utf16(block, place):
-            raise RegardError(f"binary: byte 0x00 at place {place + nul:,}")
+            raise RegardError(f"binary: byte 0x00 at position {place + nul:,}")
         undecoded = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block, final=not block)
@@ -122,7 +122,7 @@ def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
     """Return a message about the first byte that isn't UTF-8. before: number of bytes before this block."""
     byte, place = error.object[error.start], before + error.start
     hint = "; it looks like UTF-16, expected UTF-8" if _document_begins_as_utf16(error.object, before) else ""
-    return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
+    return f"invalid UTF-8: byte {byte:#04x} at position {place:,}{hint}"
 
 
 def _document_begins_as_utf16(block: bytes, place: int) -> bool:
@@ -198,7 +198,7 @@ def _document_from_json(source: str, number: int, line: bytes | None, columns: C
     """Convert a line of JSON to a document, or reject it. line: None if it was too long to read."""
     if line is None:
         return Rejected(
-            source, number, f"longer than {LONGEST_LINE:,} bytes: a text of this length needs a .txt of its own"
+            source, number, f"longer than {LONGEST_LINE:,} bytes: put each text of this length in its own .txt file"
         )
     try:
         text = line.decode().removeprefix("\ufeff" if number == 1 else "")
@@ -322,7 +322,9 @@ def _document_from_cells(source: str, row: int, cells: dict[str, object], column
     for name, value in cells.items():
         if isinstance(value, UnicodeDecodeError):
             byte = value.object[value.start]
-            return Rejected(source, row, f"invalid UTF-8: byte {byte:#04x} at place {value.start:,} in column {name!r}")
+            return Rejected(
+                source, row, f"invalid UTF-8: byte {byte:#04x} at position {value.start:,} in column {name!r}"
+            )
         if isinstance(value, Exception):
             return Rejected(source, row, f"column {name!r} cannot be read: {value}")
     return to_document(source, row, cells, columns)

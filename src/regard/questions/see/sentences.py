@@ -19,7 +19,8 @@ LIKELY = 0.5  # from this probability on, the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("the first {word} moves {way_1} and the second {way_2}.", lambda n: n["count"] == 2 and n["texts"] == 1),
+    [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
+     ("the first {word} moves {way_1} and the second {way_2}.", lambda n: n["count"] == 2 and n["texts"] == 1),
      ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
      ("{which} moves {way}, while the other stays within its neutral range.",
       lambda n: "inside" in n and n["count"] == 2),
@@ -121,6 +122,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
     ranges = {neutral.word: neutral for neutral in summary.neutral}
     numbers: dict[str, Any] = {}
     ways: list[tuple[bool, float, int, str]] = []
+    directions: list[str] = []
     for place, occurrence in enumerate(summary.occurrences):
         name = occurrence_name(summary, occurrence.label)
         numbers[f"name_{place + 1}"] = name
@@ -133,13 +135,19 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
                 assert low is not None
                 assert high is not None
                 usual = f"usually {number(low)} to {number(high)}"
-                text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
-                outside.append((way == "towards", max(value - high, low - value), place, text))
+                outside.append(
+                    (way == "towards", max(value - high, low - value), f"{way} {quoted(reference.word)}", usual, value)
+                )
         if outside:  # max prefers "towards", the more informative direction
-            ways.append(max(outside))
-            numbers[f"way_{place + 1}"] = ways[-1][-1]
+            toward, beyond, direction, usual, cosine = max(outside)
+            text = f"{direction} (cosine {number(cosine)}, {usual})"
+            ways.append((toward, beyond, place, text))
+            directions.append(direction)
+            numbers |= {f"way_{place + 1}": text, f"cosine_{place + 1}": cosine, "usual": usual}
         elif comparable(summary, occurrence.label):
             numbers["inside"] = name
+    if len(directions) == len(summary.occurrences) == 2 and directions[0] == directions[1]:
+        numbers["same_way"] = directions[0]
     if ways:
         *_, place, way = max(ways)
         where = numbers[f"name_{place + 1}"]
