@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regard.corpus import schema
-from regard.corpus.asking.vectors import WordSpan, embed_places
+from regard.corpus.asking.vectors import WordSpan, embed_spans
 from regard.corpus.schema import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.shard_reader import NAME as INDEX
@@ -117,6 +117,6 @@ def write_bank_store(folder: Path, minilm: Any) -> Path:
     for some in (documents[::2], documents[1::2]):
         rows = word_rows(some)
         places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in rows]
-        shards.append((some, embed_places(minilm, places, [3, 5]).astype(np.float16)))
+        shards.append((some, embed_spans(minilm, places, [3, 5]).astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "", digest_model(minilm), 6, 12, 384)
     return write_store(folder, shards, model=model, layers=(3, 5))

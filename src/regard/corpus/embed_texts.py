@@ -102,8 +102,8 @@ def build_shards_here(job: ShardJob, model: Model, plans: Iterable[ShardPlan]) -
 def build_shards_in_workers(job: ShardJob, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
     """Build the planned shards that don't exist yet in `workers` processes. Yield all planned shards in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
-    ours, end = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
+    reader, end = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(reader,))
     queue: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
 
     def next_built() -> Built:
@@ -127,7 +127,7 @@ def build_shards_in_workers(job: ShardJob, plans: Iterable[ShardPlan], workers: 
     finally:
         end.close()  # ends the workers: after an error, don't wait for their current shards
         pool.shutdown(wait=True, cancel_futures=True)
-        ours.close()
+        reader.close()
 
 
 _worker: dict[str, Any] = {}
@@ -228,7 +228,7 @@ def embed(
         raise RegardError(f"embed: model: got a {type(model).__name__}, expected a name or a model from regard.load")
     started = time.monotonic()
     settings = settings or Settings()
-    input_paths = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    input_paths = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     if workers is None:  # the number of cores that this process may use
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_whole(workers) or workers < 1:
@@ -237,13 +237,13 @@ def embed(
         check_lemma_language(settings.lemma)
     store = Path(out).absolute()
     files_and_rejected = find_files_and_rejected(input_paths, follow_links=follow_links)
-    check_outside_inputs(Path(out), input_paths, [each for each in files_and_rejected if isinstance(each, Path)])
+    check_outside_inputs(Path(out), input_paths, [file for file in files_and_rejected if isinstance(file, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
         manifest = begin_store(store, input_paths, loaded, source, settings, columns)
-        stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
+        stored = StoredTexts(store / SHARDS, [shard.name for shard in manifest.shards])
         check_listable(files_and_rejected, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
@@ -251,9 +251,9 @@ def embed(
         model_source = os.path.abspath(source) if source is not None and os.path.exists(source) else source
         job = ShardJob(store / SHARDS, model_source, manifest.model.digest, settings, manifest.layers, size)
         rejected: list[Rejected] = []
-        read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
+        inputs = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
         compared = DocumentCounts()
-        documents = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
+        documents = compare(inputs, stored, compared, by_id=columns.id is not None, prune=prune)
         plans = plan_shards(documents, manifest, rejected)
         if isinstance(model, Model):
             built = build_shards_here(job, loaded, plans)
@@ -270,15 +270,15 @@ def embed(
         counts["quarantined"] = len(rejected)
         if compared.gone:
             missing = f"{compared.gone:,} missing document{'s' * (compared.gone != 1)} (first: {compared.first!r})"
-            them = "them" if compared.gone > 1 else "it"
-            notes += (f"Removed {missing}." if prune else f"Kept {missing}. Pass `--prune` to remove {them}.",)
+            pronoun = "them" if compared.gone > 1 else "it"
+            notes += (f"Removed {missing}." if prune else f"Kept {missing}. Pass `--prune` to remove {pronoun}.",)
             counts |= {} if prune else {"gone": compared.gone}
         quarantine = _write_quarantine(store, rejected)
         # write the manifest first: if the run is interrupted, it lists no removed shard
         finished = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
         finished.write(store)
         remove_other_shards(job.folder, {shard.name for shard in shards})
-    if links := sum(each.reason == LINK for each in rejected):
+    if links := sum(entry.reason == LINK for entry in rejected):
         notes += (
             f"Skipped {links:,} link{'s' * (links > 1)}. Pass `--follow-links` (`follow_links=True`) to follow links.",
         )
@@ -304,7 +304,7 @@ def _collect_built_shards(
         sha256 = sha256_of_shard_file(store / SHARDS / plan.name / INDEX)
         shards.append(ShardSummary(plan.name, count["parts"], count["rows"], count["tokens"], sha256))
         counts.update(count)
-        counts["documents"] += sum(each.start == 0 for each in plan.documents)
+        counts["documents"] += sum(document.start == 0 for document in plan.documents)
         new += missing
         characters += plan.characters
         new_tokens += count["tokens"] if missing else 0
@@ -323,7 +323,7 @@ def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: [getattr(each, name) for each in rejected] for name in schema.quarantine().names}
+    columns = {name: [getattr(entry, name) for entry in rejected] for name in schema.quarantine().names}
     with whole(store / QUARANTINE) as file:
         pq.write_table(pa.table(columns, schema=schema.quarantine()), file)
     return sha256_of_shard_file(store / QUARANTINE)
@@ -334,9 +334,9 @@ def _message_of_no_document(rejected: Sequence[Rejected], paths: Sequence[str]) 
     if not rejected:
         return f"no text in {', '.join(paths[:3])}: nothing was read"
     first = rejected[0]
-    place = first.source if first.line is None else f"{first.source}:{first.line}"
+    location = first.source if first.line is None else f"{first.source}:{first.line}"
     more = f", and {len(rejected) - 1} more" if len(rejected) > 1 else ""
-    return f"no document could be read: {place}: {first.reason}{more}"
+    return f"no document could be read: {location}: {first.reason}{more}"
 
 
 def begin_store(
@@ -351,22 +351,22 @@ def begin_store(
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers_to_store(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        environment, named = describe_store_environment(), [columns.text, columns.id]
-        manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named, folder=os.getcwd())
+        environment, names = describe_store_environment(), [columns.text, columns.id]
+        manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=names, folder=os.getcwd())
         manifest.write(store)
         return manifest
     existing = read_manifest(store)
-    wanted = settings.to_json()
-    for what, was, given in (
+    new_settings = settings.to_json()
+    for label, old, new in (
         ("paths", existing.inputs, absolute_inputs(paths, os.getcwd())),
         ("model", existing.model.digest, summary.digest),
-        *((f"setting {name}", existing.settings[name], wanted[name]) for name in wanted),
+        *((f"setting {name}", existing.settings[name], new_settings[name]) for name in new_settings),
         ("layers", existing.layers, layers),
         ("columns", existing.columns, [columns.text, columns.id]),
     ):
-        if was != given:
+        if old != new:
             raise RegardError(
-                f"store {str(store)!r} was made with {what} {was}, not {given}: use another --out, or the same settings"
+                f"store {str(store)!r} was made with {label} {old}, not {new}: use another --out, or the same settings"
             )
     check_store_environment(existing.environment)
     remove_unfinished_shards(store / SHARDS)

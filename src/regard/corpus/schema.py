@@ -48,9 +48,9 @@ def texts() -> "pa.Schema":
     """
     import pyarrow as pa
 
-    whole, string = pa.int64(), pa.string()
+    int64, string = pa.int64(), pa.string()
     metadata = pa.map_(string, string)
-    return _schema(document=string, start=whole, end=whole, text=string, source=string, line=whole, metadata=metadata)
+    return _schema(document=string, start=int64, end=int64, text=string, source=string, line=int64, metadata=metadata)
 
 
 def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
@@ -180,24 +180,24 @@ class Manifest:
 
 def absolute_inputs(paths: Sequence[str], folder: str) -> list[str]:
     """Return the input paths as absolute paths, resolved from `folder`. "-" (standard input) is unchanged."""
-    return [each if each == "-" else os.path.abspath(os.path.join(folder, each)) for each in paths]
+    return [path if path == "-" else os.path.abspath(os.path.join(folder, path)) for path in paths]
 
 
 def read_manifest(store: Path) -> Manifest:
     """Read the manifest of the embedding index in a folder. Raises RegardError if it is damaged."""
     path = store / NAME
     if not path.is_file():
-        what = "there is no such folder" if not store.exists() else f"there is no {NAME} in it"
-        raise RegardError(f"store {str(store)!r}: {what}; `regard embed PATH --out STORE` makes one")
+        reason = "there is no such folder" if not store.exists() else f"there is no {NAME} in it"
+        raise RegardError(f"store {str(store)!r}: {reason}; `regard embed PATH --out STORE` makes one")
     try:
         data = json.loads(path.read_bytes())
-        written = data.pop(SHA256, None)
+        digest = data.pop(SHA256, None)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise RegardError(f"manifest {str(path)!r} cannot be read: {first_line(error)}") from error
     if data.get("format") != FORMAT:
-        given = json.dumps(data.get("format"))
-        raise RegardError(f"store {str(store)!r} has format {given}, this version of regard reads format {FORMAT}")
-    if written != sha256_of_manifest(data):
+        version = json.dumps(data.get("format"))
+        raise RegardError(f"store {str(store)!r} has format {version}, this version of regard reads format {FORMAT}")
+    if digest != sha256_of_manifest(data):
         raise RegardError(f"store {str(store)!r}: its {NAME} is damaged or was changed")
     for name, value in REMOVED.items():
         if data["settings"].get(name) == value:
@@ -206,7 +206,7 @@ def read_manifest(store: Path) -> Manifest:
                 "make it again with `regard embed`"
             )
     data.pop("closeness", None)  # earlier versions wrote it
-    shards = [ShardSummary(**each) for each in data["shards"]]
+    shards = [ShardSummary(**shard) for shard in data["shards"]]
     return Manifest(**data | {"model": ModelSummary(**data["model"]), "shards": shards})
 
 

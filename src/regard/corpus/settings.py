@@ -24,17 +24,17 @@ class Where:
     values: tuple[str, ...]
 
     @staticmethod
-    def parse(given: str) -> "Where":
+    def parse(text: str) -> "Where":
         """Parse the value of `--where`, such as "word=bank" or "lemma=run,walk"."""
-        field, equals, rest = given.partition("=")
-        values = tuple(sorted({lookup_key(each.strip()) for each in rest.split(",") if each.strip()}))
+        field, equals, words = text.partition("=")
+        values = tuple(sorted({lookup_key(word.strip()) for word in words.split(",") if word.strip()}))
         if field.strip() not in ("word", "lemma") or not equals or not values:
-            raise RegardError(f"--where: got {given!r}, expected word=WORD[,WORD...] or lemma=WORD[,WORD...]")
+            raise RegardError(f"--where: got {text!r}, expected word=WORD[,WORD...] or lemma=WORD[,WORD...]")
         for value in values if field.strip() == "word" else ():
             parts = [value[start:end] for start, end in word_spans(value)]
             if parts != [value]:
-                instead = f"its words are {', '.join(map(repr, parts))}" if parts else "it has no letter or digit"
-                raise RegardError(f"--where: {value!r} is not one word as a store has them: {instead}")
+                reason = f"its words are {', '.join(map(repr, parts))}" if parts else "it has no letter or digit"
+                raise RegardError(f"--where: {value!r} is not one word as a store has them: {reason}")
         return Where(field.strip(), values)
 
 
@@ -61,13 +61,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check the settings' values and combinations. Raises RegardError for the first invalid one."""
-        for name, known in (("unit", UNITS), ("dtype", DTYPES)):
-            if getattr(self, name) not in known:
-                raise RegardError(f"{name}: got {getattr(self, name)!r}, expected {' or '.join(known)}")
+        for name, allowed in (("unit", UNITS), ("dtype", DTYPES)):
+            if getattr(self, name) not in allowed:
+                raise RegardError(f"{name}: got {getattr(self, name)!r}, expected {' or '.join(allowed)}")
         for name in ("window", "stride", "shard"):
-            given = getattr(self, name)
-            if given is not None and (not is_whole(given) or given < 1):
-                raise RegardError(f"{name}: got {given!r}, expected a whole number above 0")
+            size = getattr(self, name)
+            if size is not None and (not is_whole(size) or size < 1):
+                raise RegardError(f"{name}: got {size!r}, expected a whole number above 0")
         for option, value in (("--where", self.where), ("--lemma", self.lemma)):
             if value is not None and self.unit != "words":
                 raise RegardError(f"{option} needs words: it doesn't work with {self.unit}")
@@ -93,8 +93,8 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
     if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:
-        kept = ", ".join(map(str, layers))
-        raise RegardError(f"layer {layer}: the store keeps {kept}; choose others with `regard embed --layers`")
+        stored = ", ".join(map(str, layers))
+        raise RegardError(f"layer {layer}: the store keeps {stored}; choose others with `regard embed --layers`")
     return layers.index(layer)
 
 

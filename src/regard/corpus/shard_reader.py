@@ -91,10 +91,10 @@ class ShardFiles:
         )
 
 
-def damaged(path: Path, why: str) -> RegardError:
+def damaged(path: Path, reason: str) -> RegardError:
     """Return the RegardError for a damaged file of a shard. The message says how to rebuild the shard."""
-    again = f"remove the folder {str(path.parent)!r}, and the same `regard embed` again makes it"
-    return RegardError(f"{str(path)!r} is damaged: {why}; {again}")
+    advice = f"remove the folder {str(path.parent)!r}, and the same `regard embed` again makes it"
+    return RegardError(f"{str(path)!r} is damaged: {reason}; {advice}")
 
 
 def write_shard_index(folder: Path, counts: dict[str, int]) -> None:
@@ -194,8 +194,8 @@ class ShardReader:
                     if groups is not None and n not in groups:
                         continue
                     edges = parquet.metadata.row_group(n).column(0).statistics  # the first and the last word
-                    known = word is not None and edges is not None and edges.has_min_max
-                    if not known or edges.min <= word <= edges.max:
+                    has_range = word is not None and edges is not None and edges.has_min_max
+                    if not has_range or edges.min <= word <= edges.max:
                         table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
                         yield n * schema.ROW_GROUP, table
         except (import_from_corpus_extra("pyarrow").ArrowException, OSError) as error:
@@ -205,8 +205,8 @@ class ShardReader:
         """Check the hashes of a whole table, unless they were checked before. Raises RegardError if it is damaged."""
         self._files.check(f"{name}.parquet")
 
-    def vectors(self, rows: Int[np.ndarray, " n"], place: int) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows from a layer. place: the layer's index among the stored layers."""
+    def vectors(self, rows: Int[np.ndarray, " n"], layer_index: int) -> Float[np.ndarray, "n M"]:
+        """Read the embeddings of some rows from a layer. layer_index: the layer's index among the stored layers."""
         count = self.summary.rows
         if rows.size and not (rows.min() >= 0 and rows.max() < count):
             raise RegardError(
@@ -216,15 +216,15 @@ class ShardReader:
         first = start + rows * size
         for block in np.unique(np.concatenate([first, first + size - 1]) // BLOCK).tolist():
             self._files.check(VECTORS, block * BLOCK, (block + 1) * BLOCK)
-        return vectors[rows, place]
+        return vectors[rows, layer_index]
 
-    def all_vectors(self, place: int) -> Iterator[tuple[int, Float[np.ndarray, "n M"]]]:
+    def all_vectors(self, layer_index: int) -> Iterator[tuple[int, Float[np.ndarray, "n M"]]]:
         """Yield the embeddings of all rows from a layer in blocks, each with its first row's number."""
         vectors, _, size = self._mapped_vectors()
         self._files.check(VECTORS)
         step = max(1, 8 * BLOCK // size)
         for first in range(0, len(vectors), step):
-            yield first, vectors[first : first + step, place]
+            yield first, vectors[first : first + step, layer_index]
 
     def _mapped_vectors(self) -> tuple[Any, int, int]:
         """Map vectors.npy into memory. Return it, the offset of its data, and the bytes per row."""

@@ -50,6 +50,6 @@ def head_means(store: StoreTables) -> HeadMeans:
         raise RegardError(f"store {str(store.path)!r} has no token that attends to another token, so there is no score")
     with np.errstate(invalid="ignore", divide="ignore"):
         queries = {name: sums[OVER.get(name, "queries")] for name in SCORES}
-        scores = {name: sums[name] / np.where(over > 0, over, np.nan) for name, over in queries.items()}
+        scores = {name: sums[name] / np.where(count > 0, count, np.nan) for name, count in queries.items()}
     counts = {name: int(sums[name].max()) for name in COUNTS}
     return HeadMeans(scores, counts, model=store.manifest.model.name, notes=store.notes)

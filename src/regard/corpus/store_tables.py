@@ -49,35 +49,35 @@ def describe_store_environment() -> dict[str, str]:
     return versions | {"tiles": matmul.product().__name__, "threads": "1", "machine": platform.machine()}
 
 
-def check_store_environment(made: dict[str, str]) -> None:
+def check_store_environment(stored: dict[str, str]) -> None:
     """Check that versions and matrix product are those with which an index was made."""
-    here = describe_store_environment()
+    current = describe_store_environment()
     for name in (*PACKAGES, "machine"):
-        if made.get(name) != here[name]:
+        if stored.get(name) != current[name]:
             raise RegardError(
-                f"the store was made with {name} {made.get(name)}, here is {here[name]}: shards would differ; "
+                f"the store was made with {name} {stored.get(name)}, here is {current[name]}: shards would differ; "
                 "use another --out, or the same versions"
             )
-    if made.get("tiles") != here["tiles"]:
+    if stored.get("tiles") != current["tiles"]:
         raise RegardError(
-            f"the store was made with the matrix product {made.get('tiles')}, here is {here['tiles']}: shards would "
-            f"differ; {matmul.VARIABLE}={made.get('tiles')} continues it, or use another --out"
+            f"the store was made with the matrix product {stored.get('tiles')}, here is {current['tiles']}: shards "
+            f"would differ; {matmul.VARIABLE}={stored.get('tiles')} continues it, or use another --out"
         )
 
 
 def digest_model(model: Model) -> str:
     """Return the SHA-256 of a model's weights and tokenizer."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, tensor in sorted(model.model.state_dict().items()):
-        whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
-        whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     text = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
     if backend is not None:  # an earlier call may have set truncation and padding
         data = {name: value for name, value in json.loads(text).items() if name not in ("truncation", "padding")}
         text = json.dumps(data)
-    whole.update(text.encode())
-    return whole.hexdigest()
+    digest.update(text.encode())
+    return digest.hexdigest()
 
 
 FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet is optional
@@ -100,22 +100,22 @@ class StoreTables:
         self._named = model
         self.manifest: Manifest = read_manifest(self.path)
         folder = self.path / "shards"
-        self.shards = {each.name: ShardReader(folder / each.name, each) for each in self.manifest.shards}
+        self.shards = {shard.name: ShardReader(folder / shard.name, shard) for shard in self.manifest.shards}
         self._views: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
         for name, shard in self.shards.items():
             missing_files = [file for file in FILES if not (shard.folder / file).is_file()]
             if missing_files:
-                what = "is missing" if len(missing_files) == len(FILES) else f"lacks {missing_files[0]}"
+                problem = "is missing" if len(missing_files) == len(FILES) else f"lacks {missing_files[0]}"
                 raise RegardError(
-                    f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
+                    f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {problem}; the same `regard embed` "
                     "again makes it"
                 )
         self.notes: tuple[str, ...] = ()
         if not self.manifest.complete:
-            done = f"{len(self.shards):,} shard{'s' * (len(self.shards) != 1)}"
+            state = f"{len(self.shards):,} shard{'s' * (len(self.shards) != 1)}"
             self.notes = (
-                f"The embedding index is not finished ({done} so far). Run the same `regard embed` again to continue.",
+                f"The embedding index is not finished ({state} so far). Run the same `regard embed` again to continue.",
             )
 
     def __enter__(self: T) -> T:
@@ -127,7 +127,7 @@ class StoreTables:
         self.close()
 
     def __repr__(self) -> str:
-        rows = sum(each.rows for each in self.manifest.shards)
+        rows = sum(shard.rows for shard in self.manifest.shards)
         return f"Store({str(self.path)!r}, {rows:,} rows in {len(self.manifest.shards)} shards)"
 
     def close(self) -> None:
@@ -158,16 +158,16 @@ class StoreTables:
     @cached_property
     def model(self) -> "Model":
         """Load the model that embedded the texts: the model passed to the constructor, or the default model."""
-        kept, named = self.manifest.model, self._named
-        if named is None and not self.of_default:
+        stored, requested = self.manifest.model, self._named
+        if requested is None and not self.of_default:
             raise RegardError(
-                f"store {str(self.path)!r} says that {kept.source or kept.name!r} made it: what a store names is not "
-                "loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
+                f"store {str(self.path)!r} says that {stored.source or stored.name!r} made it: what a store names is "
+                "not loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
             )
-        model = named if isinstance(named, Model) else load(named)
-        if model.tokenizer is None or digest_model(model) != kept.digest:
+        model = requested if isinstance(requested, Model) else load(requested)
+        if model.tokenizer is None or digest_model(model) != stored.digest:
             raise RegardError(
-                f"store {str(self.path)!r}: model {model.name!r} is not the one that made it, {kept.name!r}"
+                f"store {str(self.path)!r}: model {model.name!r} is not the one that made it, {stored.name!r}"
             )
         return model
 
@@ -188,11 +188,11 @@ class StoreTables:
 
     def rows_with(self, field: str, value: str, columns: Sequence[str]) -> RowColumns:
         """Read the rows of a word or lemma from all shards. field: "word" or "lemma"."""
-        matches, needed = RowColumns(columns), list(dict.fromkeys([field, *columns]))
+        matches, names = RowColumns(columns), list(dict.fromkeys([field, *columns]))
 
         def read_shard(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
             groups = []
-            for first, table in shard.tables("rows", needed, word=value if field == "word" else None):
+            for first, table in shard.tables("rows", names, word=value if field == "word" else None):
                 positions = _positions_of_string(table[field], value)
                 if len(positions):
                     groups.append((first + positions, cells_at(table, positions, columns)))
@@ -207,12 +207,12 @@ class StoreTables:
     def distinct(self, field: str) -> set[str]:
         """Return all distinct words or lemmas in the index. Raises RegardError if a file is damaged."""
         tables = (table for shard in self.shards.values() for _, table in shard.tables("rows", [field]))
-        return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
+        return {word for table in tables for chunk in table[field].chunks for word in chunk.dictionary.to_pylist()}
 
-    def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> RowColumns:
+    def rows_at(self, query: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> RowColumns:
         """Read rows by shard name and row numbers, in ascending order. Numbers that don't exist are skipped."""
         result = RowColumns(columns)
-        for name, numbers in wanted.items():
+        for name, numbers in query.items():
             shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
             rows = rows[rows >= 0]
             for first, group in shard.tables(table, columns, np.unique(rows // ROW_GROUP).tolist()):
@@ -259,12 +259,12 @@ def connect_duckdb(store: Path, manifest: Manifest, shards: Collection[ShardRead
     connection.execute("SET temp_directory = ''")
     try:
         for name in TABLES:  # no view without a shard, and no view of heads without statistics
-            files = [each.folder / f"{name}.parquet" for each in shards]
+            files = [shard.folder / f"{name}.parquet" for shard in shards]
             files = [file for file in files if name != "heads" or file.is_file()]
             if files:
-                listed = ", ".join(_quoted_for_sql(str(file)) for file in files)
+                paths = ", ".join(_quoted_for_sql(str(file)) for file in files)
                 columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
-                source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
+                source = f"read_parquet([{paths}], filename = true, file_row_number = true)"
                 connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
         if manifest.quarantine:
             quarantine = store / "quarantine.parquet"
@@ -276,7 +276,7 @@ def connect_duckdb(store: Path, manifest: Manifest, shards: Collection[ShardRead
     except duckdb.Error as error:
         raise RegardError(f"store {str(store)!r}: {str(error).splitlines()[0]}") from error
     connection.execute("CREATE TABLE shards (number BIGINT, name VARCHAR, parts BIGINT, rows BIGINT, tokens BIGINT)")
-    rows = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(each.summary for each in shards)]
+    rows = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(shard.summary for shard in shards)]
     if rows:
         connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", rows)
     connection.execute(f"SET allowed_directories = [{_quoted_for_sql(str(store))}]")

@@ -61,14 +61,14 @@ def embed(
     outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once and store each word's contextual embedding and attention in an index that you can query."""
-    chosen = Settings(
+    settings = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
         lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard,
     )  # fmt: skip
 
     files = find_files(paths, follow_links=follow_links)
-    plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
-    sizes = sum(each.stat().st_size for each in files) if plain else None  # roughly the number of characters
+    plain = all(str(file) != "-" and file.suffix.lower() == ".txt" for file in files)
+    sizes = sum(file.stat().st_size for file in files) if plain else None  # roughly the number of characters
     from regard.corpus.questions.embed import embedded
 
     _, errors = consoles(outputs.json)
@@ -76,7 +76,7 @@ def embed(
     try:
         with errors.status("Reading …") as status:
             result = embedded(
-                paths, out, model=model, settings=chosen, columns=Columns(text_column, id_column), workers=workers,
+                paths, out, model=model, settings=settings, columns=Columns(text_column, id_column), workers=workers,
                 progress=_progress_shown_in(status, sizes), prune=prune, follow_links=follow_links,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -85,30 +85,30 @@ def embed(
     report(result, outputs)
 
 
-def _layers_option_value(given: str) -> tuple[int, ...] | None:
+def _layers_option_value(text: str) -> tuple[int, ...] | None:
     """Convert the value of `--layers` to that of `Settings.layers`."""
-    if given == "last":
+    if text == "last":
         return None
-    if given == "all":
+    if text == "all":
         return ()
-    parts = given.split(",")
+    parts = text.split(",")
     try:  # negative numbers count from the end
         return tuple(n for part in parts for n in ([int(part)] if part.strip()[:1] == "-" else whole_numbers(part)))
     except (ValueError, typer.BadParameter) as error:
-        raise RegardError(f"--layers: got {given!r}, expected last, all or numbers such as 0,3-5") from error
+        raise RegardError(f"--layers: got {text!r}, expected last, all or numbers such as 0,3-5") from error
 
 
 def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[EmbedProgress], None]":
     """Return a callback that shows progress in a status line, or without a terminal in separate lines."""
     last_printed = time.monotonic()
 
-    def show(done: "EmbedProgress") -> None:
+    def show(progress: "EmbedProgress") -> None:
         nonlocal last_printed
-        rate = done.new_tokens / max(1e-9, done.seconds)
-        text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens/s"
-        if characters and done.new_tokens:
-            left = max(0, characters - done.characters) / max(1, done.characters) * done.seconds
-            text += f", about {left / 60:.0f} min left"
+        rate = progress.new_tokens / max(1e-9, progress.seconds)
+        text = f"{progress.shards} shards, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
+        if characters and progress.new_tokens:
+            seconds = max(0, characters - progress.characters) / max(1, progress.characters) * progress.seconds
+            text += f", about {seconds / 60:.0f} min left"
         status.update(text)
         if not status.console.is_terminal and time.monotonic() - last_printed > EVERY:
             last_printed = time.monotonic()
@@ -150,14 +150,14 @@ def find(
     for each occurrence.
     """
     check_store(store, layer)
-    with _open_store(store, model) as opened:
+    with _open_store(store, model) as index:
         if like is not None:
             with waiting(outputs, "Loading the model …"):
-                _ = opened.model
-        found = opened.find(
+                _ = index.model
+        result = index.find(
             word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
         )
-        report(found, outputs, SHOWN if top is None else top)
+        report(result, outputs, SHOWN if top is None else top)
 
 
 @writes("figure", "html", "csv", "parquet", "json")
@@ -180,11 +180,11 @@ def senses(
     --csv has a row for each occurrence.
     """
     check_store(store, layer)
-    with _open_store(store, model) as opened, waiting(outputs, "Clustering, and cutting words …"):
-        found = opened.senses(
+    with _open_store(store, model) as index, waiting(outputs, "Clustering, and cutting words …"):
+        result = index.senses(
             word, k, by=by, layer=layer, examples=examples, words=words, checked=checked, context=context, seed=seed
         )  # fmt: skip
-    report(found, outputs)
+    report(result, outputs)
 
 
 @writes("figure", "html", "csv", "parquet", "json")
@@ -212,15 +212,15 @@ def shift(
         raise RegardError("--values needs --column: it names the two values of that column to compare")
     for store in stores:
         check_store(store, layer)
-    chosen = None if values is None else [each.strip() for each in values.split(",")]
+    names = None if values is None else [value.strip() for value in values.split(",")]
     with ExitStack() as stack:
         first, *others = [stack.enter_context(_open_store(store)) for store in stores]
         with waiting(outputs, "Comparing …"):
-            found = first.shift(
-                word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
+            result = first.shift(
+                word, others[0] if others else None, column, values=names, k=k, by=by, layer=layer, rounds=rounds,
                 examples=examples, context=context, seed=seed,
             )  # fmt: skip
-        report(found, outputs)
+        report(result, outputs)
 
 
 EMBED = Verb(

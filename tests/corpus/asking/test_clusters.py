@@ -22,7 +22,7 @@ from regard.corpus.asking.clusters import (
     words_around_occurrence,
 )
 from regard.corpus.asking.occurrences import DocumentPart
-from regard.corpus.asking.vectors import WordSpan, embed_places, unit
+from regard.corpus.asking.vectors import WordSpan, embed_spans, unit
 from regard.errors import RegardError
 from tests.said.reading import numbers_in
 from tests.support import MONEY, RIVER
@@ -196,17 +196,17 @@ def clusters_at(*centroids: np.ndarray) -> Clusters:
 def test_an_occurrence_that_lies_on_the_edge_changes_and_one_far_inside_does_not(minilm) -> None:
     import regard
 
-    plain = embed_places(minilm, [PLACE], [5])[0, 0]
+    plain = embed_spans(minilm, [PLACE], [5])[0, 0]
     without = minilm.trace(TEXT, interventions=[regard.ablate(regard.edge("bank", "money"))])["bank"].numpy()
-    changed, _ = check_causes(minilm, [PLACE], clusters_at(plain, without), 0, ["money"], 5, most=9)
+    changed, _ = check_causes(minilm, [PLACE], clusters_at(plain, without), 0, ["money"], 5, limit=9)
     assert (changed["money"].occurrences, changed["money"].changed) == (1, 1.0)
     assert changed["money"].moved > 0
-    inside, _ = check_causes(minilm, [PLACE], clusters_at(plain, -plain), 0, ["money"], 5, most=9)
+    inside, _ = check_causes(minilm, [PLACE], clusters_at(plain, -plain), 0, ["money"], 5, limit=9)
     assert (inside["money"].changed, inside["money"].random_changed) == (0.0, 0.0)
 
 
 def test_an_excerpt_that_is_nearer_to_another_sense_is_left_out_and_counted(minilm) -> None:
-    plain = embed_places(minilm, [PLACE], [5])[0, 0]
-    found, astray = check_causes(minilm, [PLACE], clusters_at(-plain, plain), 0, ["money"], 5, most=9)
+    plain = embed_spans(minilm, [PLACE], [5])[0, 0]
+    found, astray = check_causes(minilm, [PLACE], clusters_at(-plain, plain), 0, ["money"], 5, limit=9)
     assert (found, astray) == ({}, 1)
-    assert check_causes(minilm, [PLACE], clusters_at(plain), 0, ["river"], 5, most=9) == ({}, 0)
+    assert check_causes(minilm, [PLACE], clusters_at(plain), 0, ["river"], 5, limit=9) == ({}, 0)

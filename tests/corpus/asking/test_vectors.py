@@ -13,7 +13,7 @@ from regard.corpus.asking.vectors import (
     BLOCK,
     WordSpan,
     cosines,
-    embed_places,
+    embed_spans,
     find_nearest_rows,
     largest,
     principal_axes,
@@ -102,7 +102,7 @@ def test_embeddings_are_those_of_the_trace(minilm) -> None:
         WordSpan(RIVER, RIVER.index("bank"), RIVER.index("bank") + 4),
         WordSpan(text, start, start + len("unfathomably")),
     ]
-    found = embed_places(minilm, places, [2, 5])
+    found = embed_spans(minilm, places, [2, 5])
     assert found.shape == (2, 2, 384)
     trace = minilm.trace(RIVER)
     np.testing.assert_allclose(found[0, 1], trace["bank"].numpy(), atol=1e-5)
@@ -115,7 +115,7 @@ def test_embeddings_are_those_of_the_trace(minilm) -> None:
 
 def test_many_places_keep_their_order(minilm) -> None:
     one, other = WordSpan(RIVER, 6, 7), WordSpan(MONEY, 8, 12)
-    found = embed_places(minilm, [one, other] * 20, [5])
+    found = embed_spans(minilm, [one, other] * 20, [5])
     np.testing.assert_allclose(found[::2], np.broadcast_to(found[:1], found[::2].shape), atol=1e-5)
     np.testing.assert_allclose(found[1::2], np.broadcast_to(found[1:2], found[1::2].shape), atol=1e-5)
     assert np.abs(found[0] - found[1]).max() > 0.1
@@ -123,7 +123,7 @@ def test_many_places_keep_their_order(minilm) -> None:
 
 def test_a_word_without_a_token_is_refused(minilm) -> None:
     with pytest.raises(RegardError, match="reached no token"):
-        embed_places(minilm, [WordSpan("a \u200b b", 2, 3)], [5])
+        embed_spans(minilm, [WordSpan("a \u200b b", 2, 3)], [5])
 
 
 @pytest.fixture(scope="module")

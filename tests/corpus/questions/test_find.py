@@ -11,7 +11,7 @@ import pytest
 
 from regard.corpus import Settings, Store, schema
 from regard.corpus.asking.occurrences import Line
-from regard.corpus.asking.vectors import WordSpan, embed_places
+from regard.corpus.asking.vectors import WordSpan, embed_spans
 from regard.corpus.questions import find as question
 from regard.corpus.questions.find import Concordance, contexts_of_occurrences, find, length_of_contexts
 from regard.corpus.schema import Manifest, ModelSummary
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, minilm) -> Path:
     shards = []
     for some in (documents[:2], documents[2:]):
         places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in word_rows(some)]
-        shards.append((some, embed_places(minilm, places, [3, 5]).astype(np.float16)))
+        shards.append((some, embed_spans(minilm, places, [3, 5]).astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "", 6, 12, 384)
     return write_store(tmp_path_factory.mktemp("stores") / "s", shards, model=model, layers=(3, 5))
 

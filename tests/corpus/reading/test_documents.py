@@ -228,7 +228,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def documents(*paths: str, columns: Columns = DEFAULT, most: int = 200_000) -> list[Document]:
-    found = list(read_documents(paths, columns, most=most))
+    found = list(read_documents(paths, columns, size=most))
     assert all(isinstance(each, Document) for each in found), found
     return [each for each in found if isinstance(each, Document)]
 
@@ -297,7 +297,7 @@ def test_ids_that_are_there_twice() -> None:
     Path("a.csv").write_text("text,id\n" + "a long text. " * 20 + ",x\nb,y\nc,x\n")
     Path("b.jsonl").write_text('{"text": "d", "id": "y"}\n{"text": "e", "id": "a.txt"}\n')
     Path("a.txt").write_text("f g " * 100)
-    found = list(read_documents(["a.csv", "b.jsonl", "a.txt"], Columns(id="id"), most=50))
+    found = list(read_documents(["a.csv", "b.jsonl", "a.txt"], Columns(id="id"), size=50))
     parts = [(each.id, each.text[0]) for each in found if isinstance(each, Document)]
     assert list(dict.fromkeys(parts)) == [("x", "a"), ("y", "b"), ("a.txt", "e")]
     assert len(parts) > 3

@@ -51,26 +51,26 @@ def sense_share_test(
     occurrence. Occurrences with the same number (a document's) are permuted together. rounds: number of permutations.
     p is None for a sense with fewer than 5 or with all occurrences, and for all senses if a group is empty.
     """
-    _, which = np.unique(units, return_inverse=True)
-    counts = np.zeros((int(which.max(initial=-1)) + 1, senses))
-    np.add.at(counts, (which, labels), 1)
+    _, unit_numbers = np.unique(units, return_inverse=True)
+    counts = np.zeros((int(unit_numbers.max(initial=-1)) + 1, senses))
+    np.add.at(counts, (unit_numbers, labels), 1)
     totals = counts.sum(0)
     tested = np.flatnonzero((totals >= LEAST) & (totals < len(labels)))
-    found: list[float | None] = [None] * senses
+    p_values: list[float | None] = [None] * senses
     if not len(tested) or first.all() or not first.any():
-        return found
+        return p_values
     in_first = np.zeros(len(counts), dtype=bool)
-    in_first[which[first]] = True
+    in_first[unit_numbers[first]] = True
     sizes, counts = counts.sum(1), counts[:, tested]
     observed = _sense_share_deviations(in_first[None], sizes, counts)[0]
     random, block, larger = np.random.default_rng(seed), max(1, SENSE_NUMBERS // len(in_first)), np.zeros(len(tested))
     for begin in range(0, rounds, block):
         dealt = random.permuted(np.tile(in_first, (min(block, rounds - begin), 1)), axis=1)
-        most = _sense_share_deviations(dealt, sizes, counts).max(1)
-        larger += (most[:, None] >= observed - ROUNDING).sum(0)
-    for place, sense in enumerate(tested.tolist()):
-        found[sense] = float((1 + larger[place]) / (1 + rounds))
-    return found
+        largest = _sense_share_deviations(dealt, sizes, counts).max(1)
+        larger += (largest[:, None] >= observed - ROUNDING).sum(0)
+    for column, sense in enumerate(tested.tolist()):
+        p_values[sense] = float((1 + larger[column]) / (1 + rounds))
+    return p_values
 
 
 def _sense_share_deviations(
@@ -80,11 +80,11 @@ def _sense_share_deviations(
 ) -> Float[np.ndarray, "labellings k"]:
     """Compute every sense's z for each labelling, a division of the units into two non-empty groups."""
     inside = first.astype(np.float64)
-    n, own = (inside @ sizes)[:, None], inside @ counts
+    n, inside_counts = (inside @ sizes)[:, None], inside @ counts
     total, sense_totals = sizes.sum(), counts.sum(0)
     share, m = sense_totals / total, total - n
     spread = np.sqrt(share * (1 - share) * (1 / n + 1 / m))
-    z: Float[np.ndarray, "labellings k"] = np.abs(own / n - (sense_totals - own) / m) / spread
+    z: Float[np.ndarray, "labellings k"] = np.abs(inside_counts / n - (sense_totals - inside_counts) / m) / spread
     return z
 
 
@@ -137,14 +137,14 @@ def permutation_test(
     points = np.concatenate([unit(one), unit(other)])
     points = points - points.mean(0, dtype=np.float64).astype(np.float32)  # keeps distances, makes sums more exact
     first = np.arange(len(points)) < len(one)
-    which = np.arange(len(points))
+    unit_numbers = np.arange(len(points))
     if documents is not None:
         if np.intersect1d(*documents).size:
             raise RegardError("change: a document is in both groups, so documents can't be exchanged between groups")
-        _, which = np.unique(np.concatenate(documents), return_inverse=True)
-    units = _PermutedUnits.from_points(points, which)
+        _, unit_numbers = np.unique(np.concatenate(documents), return_inverse=True)
+    units = _PermutedUnits.from_points(points, unit_numbers)
     in_first = np.zeros(len(units.counts), dtype=bool)
-    in_first[which[first]] = True
+    in_first[unit_numbers[first]] = True
     observed = float(units.statistics(in_first[None])[0])
     random, larger, block = np.random.default_rng(seed), 0, max(1, NUMBERS // len(in_first))
     for begin in range(0, rounds, block):
@@ -164,15 +164,15 @@ class _PermutedUnits:
     counts: Float[np.ndarray, " units"]
 
     @staticmethod
-    def from_points(points: Float[np.ndarray, "R M"], which: Int[np.ndarray, " R"]) -> "_PermutedUnits":
-        """Sum points by unit. which: the unit of each point."""
+    def from_points(points: Float[np.ndarray, "R M"], unit_numbers: Int[np.ndarray, " R"]) -> "_PermutedUnits":
+        """Sum points by unit. unit_numbers: the unit of each point."""
         squares = np.einsum("rm,rm->r", points, points, dtype=np.float64)
-        counts = np.bincount(which)
+        counts = np.bincount(unit_numbers)
         sums = points
         if len(counts) < len(points):
-            order = np.argsort(which, kind="stable")
+            order = np.argsort(unit_numbers, kind="stable")
             sums = np.add.reduceat(points[order], np.concatenate([[0], counts.cumsum()[:-1]]), axis=0)
-        return _PermutedUnits(sums, np.bincount(which, weights=squares), counts.astype(np.float64))
+        return _PermutedUnits(sums, np.bincount(unit_numbers, weights=squares), counts.astype(np.float64))
 
     def statistics(self, first: Bool[np.ndarray, "labellings units"]) -> Float[np.ndarray, " labellings"]:
         """Compute T for each labelling, a division of the units into two groups.
@@ -185,10 +185,10 @@ class _PermutedUnits:
         n, squares = inside @ self.counts, inside @ self.squares
         m = self.counts.sum() - n
         others = self.sums.sum(0, dtype=np.float64) - sums
-        apart = sums / n[:, None] - others / m[:, None]
+        difference = sums / n[:, None] - others / m[:, None]
         variance = (squares - (sums**2).sum(1) / n) / np.maximum(n - 1, 1)
         other_variance = (self.squares.sum() - squares - (others**2).sum(1) / m) / np.maximum(m - 1, 1)
-        return (apart**2).sum(1) - variance / n - other_variance / m
+        return (difference**2).sum(1) - variance / n - other_variance / m
 
     def rounding(self, first: Bool[np.ndarray, " units"]) -> float:
         """Return a tolerance for statistics that differ only in the order of summation."""

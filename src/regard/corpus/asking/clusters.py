@@ -77,12 +77,12 @@ class Clusters:
 
     def sizes(self) -> list[int]:
         """Return the number of occurrences of each sense."""
-        return [int(each) for each in np.bincount(self.labels, minlength=self.k)]
+        return [int(count) for count in np.bincount(self.labels, minlength=self.k)]
 
     def examples(self, sense: int, top: int) -> list[int]:
         """Return the `top` occurrences nearest to a sense's centroid."""
         members = np.flatnonzero(self.labels == sense)
-        return [int(each) for each in members[np.argsort(self.distances[members], kind="stable")][:top]]
+        return [int(member) for member in members[np.argsort(self.distances[members], kind="stable")][:top]]
 
     def assign(self, vectors: Float[np.ndarray, "n M"]) -> Int[np.ndarray, " n"]:
         """Return the sense with the nearest centroid for each vector, by cosine."""
@@ -96,7 +96,7 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
     if k is not None and not 1 <= k <= len(vectors):
         raise RegardError(f"k: got {k}, expected 1 to {len(vectors)}: the word has {len(vectors)} occurrences")
     points = unit(vectors)
-    tried: dict[int, tuple[float, float]] = {}
+    scores: dict[int, tuple[float, float]] = {}
     notes: tuple[str, ...] = ()
     if k is None:
         sample = points
@@ -108,19 +108,19 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
         for number in range(2, min(MOST, len(sample) // 2) + 1):
             labels, centroids = _k_means(sample, number, seed)
             if len(centroids) == number and np.bincount(labels).min() >= max(2, SMALLEST * len(sample)):
-                tried[number] = silhouette_and_separation(sample, labels)
-        k = max(tried, key=lambda each: tried[each], default=1)
-        if k > 1 and (tried[k][0] < SILHOUETTE or tried[k][1] < SEPARATION):
+                scores[number] = silhouette_and_separation(sample, labels)
+        k = max(scores, key=lambda n: scores[n], default=1)
+        if k > 1 and (scores[k][0] < SILHOUETTE or scores[k][1] < SEPARATION):
             k = 1
     labels, centroids = _k_means(points, k, seed)
     if len(centroids) < k:
         raise RegardError(f"k: got {k}, but only {len(centroids)} clusters differ: pass a smaller k")
-    if k > 1 and not tried:
-        tried = {k: silhouette_and_separation(points, labels)}
+    if k > 1 and not scores:
+        scores = {k: silhouette_and_separation(points, labels)}
     order = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     labels, centroids = np.argsort(order)[labels], centroids[order]
     distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
-    silhouettes, separations = ({each: means[n] for each, means in tried.items()} for n in range(2))
+    silhouettes, separations = ({count: means[n] for count, means in scores.items()} for n in range(2))
     return Clusters(labels, centroids, distances, silhouettes, separations, notes)
 
 
@@ -131,16 +131,16 @@ def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.
     """
     points = unit(vectors).astype(np.float64)
     counts = np.bincount(labels)
-    sums = np.stack([points[labels == each].sum(0) for each in range(len(counts))])
+    sums = np.stack([points[labels == label].sum(0) for label in range(len(counts))])
     total = points @ sums.T  # dot product of each occurrence with each cluster's sum
     rows = np.arange(len(points))
-    own = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
+    same_cluster = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
     others = total / counts
     others[rows, labels] = -np.inf
     nearest = others.max(1)
-    apart = np.where(counts[labels] > 1, own - nearest, 0.0)
-    larger = 1 - np.minimum(own, nearest)
-    return float((apart / np.where(larger > 0, larger, 1)).mean()), float(apart.mean())
+    difference = np.where(counts[labels] > 1, same_cluster - nearest, 0.0)
+    larger = 1 - np.minimum(same_cluster, nearest)
+    return float((difference / np.where(larger > 0, larger, 1)).mean()), float(difference.mean())
 
 
 def _k_means(
@@ -162,7 +162,7 @@ def _k_means(
         labels = cluster.KMeans(k, n_init=STARTS, random_state=seed % (1 << 32)).fit(points).labels_.astype(np.int64)
     for _ in range(100):  # with centroids scaled to length 1, a few occurrences change cluster
         _, labels = np.unique(labels, return_inverse=True)
-        centroids = unit(np.stack([points[labels == each].mean(0) for each in range(labels.max() + 1)]))
+        centroids = unit(np.stack([points[labels == label].mean(0) for label in range(labels.max() + 1)]))
         nearest = (points @ centroids.T).argmax(1)
         if (nearest == labels).all():
             break
@@ -183,14 +183,14 @@ def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: i
     return WordSpan(part.text[left:right], first - left, last - left)
 
 
-def words_around_occurrence(place: WordSpan) -> dict[str, list[tuple[int, int]]]:
+def words_around_occurrence(excerpt: WordSpan) -> dict[str, list[tuple[int, int]]]:
     """Return the spans of all other words in an excerpt, by lookup key."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for start, end in word_spans(place.text):
-        name = lookup_key(place.text[start:end])
-        if (end <= place.start or start >= place.end) and name != lookup_key(place.form):
-            found.setdefault(name, []).append((start, end))
-    return found
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for start, end in word_spans(excerpt.text):
+        name = lookup_key(excerpt.text[start:end])
+        if (end <= excerpt.start or start >= excerpt.end) and name != lookup_key(excerpt.form):
+            spans.setdefault(name, []).append((start, end))
+    return spans
 
 
 def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
@@ -212,13 +212,13 @@ def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int
 
     A marker word is near at least two occurrences of the sense, with z > 2. contexts: each occurrence's nearby words.
     """
-    own: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for words, label in zip(contexts, labels, strict=True):
-        (own if label == sense else others).update(words)
+        (counts if label == sense else others).update(words)
     size = sum(label == sense for label in labels)
-    scores = {word: log_odds_z(count, size, others[word], len(labels) - size) for word, count in own.items()}
-    markers = [(word, z) for word, z in scores.items() if own[word] >= LEAST and z > MIN_Z]
+    scores = {word: log_odds_z(count, size, others[word], len(labels) - size) for word, count in counts.items()}
+    markers = [(word, z) for word, z in scores.items() if counts[word] >= LEAST and z > MIN_Z]
     return sorted(markers, key=lambda marker: (-marker[1], marker[0]))[:top]
 
 
@@ -239,62 +239,62 @@ class CutEffect:
 
 def check_causes(
     model: Model,
-    places: Sequence[WordSpan],
+    excerpts: Sequence[WordSpan],
     clusters: Clusters,
     sense: int,
     words: Sequence[str],
     layer: int,
     *,
-    most: int,
+    limit: int,
     seed: int = 0,
 ) -> tuple[dict[str, CutEffect], int]:
-    """Ablate attention to each context word in at most `most` random occurrences of a sense. Return the effects.
+    """Ablate attention to each context word in at most `limit` random occurrences of a sense. Return the effects.
 
     Also return the number of left-out excerpts, in which the occurrence is nearer to another sense without the rest of
     the document.
     """
     random = np.random.default_rng(seed)
-    around = [words_around_occurrence(place) for place in places]
+    contexts = [words_around_occurrence(excerpt) for excerpt in excerpts]
     drawn = {}
     for word in words:  # excerpts with this word and another, from which to draw the random word
-        having = [n for n, context in enumerate(around) if len(context) > 1 and word in context]
-        drawn[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
+        options = [n for n, context in enumerate(contexts) if len(context) > 1 and word in context]
+        drawn[word] = set(options if len(options) <= limit else random.choice(options, limit, replace=False).tolist())
     effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # per occurrence, as in `CutEffect`
-    astray = 0
-    for number in sorted({n for chosen in drawn.values() for n in chosen}):
-        place = places[number]
+    excluded = 0
+    for number in sorted({n for numbers in drawn.values() for n in numbers}):
+        excerpt = excerpts[number]
         causes = [word for word in words if number in drawn[word]]
-        embeddings = _embed_with_causes_cut(model, place, causes, layer, random)
+        embeddings = _embed_with_causes_cut(model, excerpt, causes, layer, random)
         if int(clusters.assign(embeddings[0][None])[0]) != sense:
-            astray += 1
+            excluded += 1
             continue
         changed = clusters.assign(embeddings[1:]) != sense
         moved = 1 - unit(embeddings[1:]) @ unit(embeddings[0])
         for n, word in enumerate(causes):
             effects[word].append((*changed[2 * n : 2 * n + 2], *moved[2 * n : 2 * n + 2]))
-    return {word: CutEffect(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, astray
+    return {word: CutEffect(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, excluded
 
 
 def _embed_with_causes_cut(
-    model: Model, place: WordSpan, causes: Sequence[str], layer: int, random: np.random.Generator
+    model: Model, excerpt: WordSpan, causes: Sequence[str], layer: int, random: np.random.Generator
 ) -> Float[np.ndarray, "runs M"]:
     """Return an occurrence's embedding without ablation, then per cause with it and with a random word ablated."""
-    plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
-    word, by_name = word_tokens(plain, place), words_around_occurrence(place)
+    plain = model.trace(excerpt.text, layers=[layer], logits=False, attention_outputs=False)
+    word, by_name = word_tokens(plain, excerpt), words_around_occurrence(excerpt)
     sets: list[list[Ablate]] = []
     for cause in causes:
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
-            spans = [WordSpan(place.text, *span) for span in by_name[name]]
-            present = [other for span in spans if (other := word_tokens_or_none(plain, span)) is not None]
-            sets.append([ablate(edge(word, other)) for other in present])
+            spans = [WordSpan(excerpt.text, *span) for span in by_name[name]]
+            targets = [other for span in spans if (other := word_tokens_or_none(plain, span)) is not None]
+            sets.append([ablate(edge(word, other)) for other in targets])
     rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}
     if layer == len(plain.hidden_states) - 2:  # batched runs, which keep only the last layer's states
-        for number, trace in model.ablated(place.text, sets, logits=False):
+        for number, trace in model.ablated(excerpt.text, sets, logits=False):
             assert isinstance(trace, Trace)
             rows[number + 1] = trace.last_hidden_state[list(word.tokens)].mean(0).detach().float().cpu().numpy()
     else:
-        for number, each in enumerate(sets):
-            trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)
+        for number, cuts in enumerate(sets):
+            trace = model.trace(excerpt.text, layers=[layer], logits=False, attention_outputs=False, interventions=cuts)
             rows[number + 1] = layer_states_as_array(trace, layer)[list(word.tokens)].mean(0)
     return np.stack([rows[n] for n in range(len(sets) + 1)])

@@ -74,9 +74,9 @@ class Occurrences:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, chosen: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
+    def take(self, indices: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
         """Return the occurrences at these indices, in the same order."""
-        numbers = np.asarray(chosen, dtype=np.int64)
+        numbers = np.asarray(indices, dtype=np.int64)
         shard, word, form, document = (
             tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document)
         )
@@ -91,22 +91,22 @@ class Occurrences:
                 f"{self.word[0]!r} is {len(self.run)} words of the embedding index, with an embedding each and none "
                 f"together: ask for {words}"
             )
-        found = np.empty((0, self.tables.manifest.model.width), np.float32)
+        vectors = np.empty((0, self.tables.manifest.model.width), np.float32)
         shards = np.array(self.shard)
         for shard in dict.fromkeys(self.shard):
             members = np.flatnonzero(shards == shard)
             loaded = self.tables.vectors(shard, self.row[members], layer)  # checks the manifest's width
-            if not len(found):
-                found = np.empty((len(self), loaded.shape[1]), np.float32)
-            found[members] = loaded
-        return found
+            if not len(vectors):
+                vectors = np.empty((len(self), loaded.shape[1]), np.float32)
+            vectors[members] = loaded
+        return vectors
 
     def texts(self) -> "dict[tuple[str, int], DocumentPart]":
         """Read the document parts that contain the occurrences, by shard and part number."""
-        wanted: dict[str, set[int]] = {}
+        part_numbers: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
-            wanted.setdefault(shard, set()).add(part)
-        table = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
+            part_numbers.setdefault(shard, set()).add(part)
+        table = self.tables.rows_at({shard: sorted(parts) for shard, parts in part_numbers.items()}, PARTS, "texts")
         cells = zip(*(table.list(name) for name in PARTS), strict=True)
         parts_by_key = {
             (shard, int(row)): DocumentPart(start, text, source, line, dict(metadata))
@@ -123,14 +123,14 @@ class Occurrences:
             raise RegardError(f"context: got {context}, expected 0 or more characters")
         texts, lines = self.texts(), []
         for n, (shard, part) in enumerate(zip(self.shard, self.part.tolist(), strict=True)):
-            there = texts[shard, part]
+            entry = texts[shard, part]
             start, end = int(self.start[n]), int(self.end[n])
-            first, last = start - there.start, end - there.start
-            around = there.text[max(0, first - context) : first], there.text[last : last + context]
-            left, right = (BLANKS.sub(" ", each) for each in around)  # joins lines, keeps spaces at the ends
+            first, last = start - entry.start, end - entry.start
+            contexts = entry.text[max(0, first - context) : first], entry.text[last : last + context]
+            left, right = (BLANKS.sub(" ", side) for side in contexts)  # joins lines, keeps spaces at the ends
             lines.append(
                 Line(left, self.form[n], right, self.word[n], self.document[n], start, end,
-                     there.source, there.line, there.metadata, shard, int(self.row[n]),
+                     entry.source, entry.line, entry.metadata, shard, int(self.row[n]),
                      None if similarity is None else float(similarity[n]))
             )  # fmt: skip
         return lines
@@ -151,15 +151,15 @@ def occurrences_at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequen
     """Return the occurrences at these rows of the index's shards, in the same order."""
     if len(shards) != len(rows):
         raise RegardError(f"rows: got {len(rows)} rows of {len(shards)} shards, expected one shard for each row")
-    wanted: dict[str, list[int]] = {}
+    rows_by_shard: dict[str, list[int]] = {}
     for shard, row in zip(shards, rows, strict=True):
-        wanted.setdefault(shard, []).append(int(row))
-    found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
-    places = {key: n for n, key in enumerate(zip(found.shard, found.row.tolist(), strict=True))}
+        rows_by_shard.setdefault(shard, []).append(int(row))
+    occurrences = in_store_order(tables, tables.rows_at(rows_by_shard, COLUMNS))
+    indices = {key: n for n, key in enumerate(zip(occurrences.shard, occurrences.row.tolist(), strict=True))}
     for key in zip(shards, rows, strict=True):
-        if key not in places:
+        if key not in indices:
             raise RegardError(f"shard {key[0]}: the embedding index has no row {key[1]} in it")
-    return found.take([places[key] for key in zip(shards, rows, strict=True)])
+    return occurrences.take([indices[key] for key in zip(shards, rows, strict=True)])
 
 
 def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
@@ -168,8 +168,8 @@ def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
     shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)
     part, start, end = (rows.numbers(name) for name in ("part", "start", "end"))
     word, form, document = (tuple(rows.list(name)) for name in ("word", "form", "document"))
-    found = Occurrences(tables, tuple(rows.shard), rows.row, part, start, end, word, form, document)
-    return found.take(np.lexsort((start, part, shard)))
+    occurrences = Occurrences(tables, tuple(rows.shard), rows.row, part, start, end, word, form, document)
+    return occurrences.take(np.lexsort((start, part, shard)))
 
 
 def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:
@@ -186,68 +186,68 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     """Return every occurrence of a word, a lemma or consecutive words, in the order of the index."""
     if by not in FIELDS:
         raise RegardError(f"by: got {by!r}, expected {' or '.join(FIELDS)}")
-    wanted = lookup_key(word.strip())
-    if not wanted:
+    query = lookup_key(word.strip())
+    if not query:
         raise RegardError("word is empty: pass a word of the embedding index")
-    found = _occurrences_of(tables, by, wanted)
-    if len(found):
-        return found
+    occurrences = _occurrences_of(tables, by, query)
+    if len(occurrences):
+        return occurrences
     if by == "lemma":
-        raise _no_occurrence_error(tables, word, by, _why_not_stored(tables, by, wanted))
-    spans = list(word_spans(wanted))
+        raise _no_occurrence_error(tables, word, by, _why_not_stored(tables, by, query))
+    spans = list(word_spans(query))
     if not spans:
         raise _no_occurrence_error(tables, word, by, ": it has no letter or digit. Each word of an index has one")
-    words = [lookup_key(wanted[start:end]) for start, end in spans]
+    words = [lookup_key(query[start:end]) for start, end in spans]
     counts = {text: n for text in dict.fromkeys(words) if (n := len(tables.rows_with("word", text, ())))}
-    if counts and words != [wanted]:
-        anchor = min(counts, key=lambda each: (counts[each], each))
-        found = _runs_around_anchor(_occurrences_of(tables, by, anchor), wanted, spans, words.index(anchor))
-    if not len(found):
-        raise _no_occurrence_error(tables, word, by, _why_no_run(tables, wanted, words, counts))
-    return found
+    if counts and words != [query]:
+        anchor = min(counts, key=lambda text: (counts[text], text))
+        occurrences = _runs_around_anchor(_occurrences_of(tables, by, anchor), query, spans, words.index(anchor))
+    if not len(occurrences):
+        raise _no_occurrence_error(tables, word, by, _why_no_run(tables, query, words, counts))
+    return occurrences
 
 
-def _occurrences_of(tables: StoreTables, by: str, wanted: str) -> Occurrences:
+def _occurrences_of(tables: StoreTables, by: str, query: str) -> Occurrences:
     """Return the occurrences of one word or lemma, sorted by position."""
-    return in_store_order(tables, tables.rows_with(by, wanted, COLUMNS))
+    return in_store_order(tables, tables.rows_with(by, query, COLUMNS))
 
 
-def _runs_around_anchor(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
-    """Return the occurrences of consecutive words. anchors: those of one of the words; at: its index in `spans`."""
-    between = [_comparable_gap(wanted[a:b]) for (_, a), (b, _) in pairwise(spans)]
-    before, after = _comparable_gap(wanted[: spans[0][0]]), _comparable_gap(wanted[spans[-1][1] :])
-    words = tuple(lookup_key(wanted[start:end]) for start, end in spans)
+def _runs_around_anchor(anchors: Occurrences, query: str, spans: list[tuple[int, int]], index: int) -> Occurrences:
+    """Return the occurrences of consecutive words. anchors: those of one of the words; index: its index in `spans`."""
+    gaps = [_comparable_gap(query[a:b]) for (_, a), (b, _) in pairwise(spans)]
+    before, after = _comparable_gap(query[: spans[0][0]]), _comparable_gap(query[spans[-1][1] :])
+    words = tuple(lookup_key(query[start:end]) for start, end in spans)
     texts, spans_of_part = anchors.texts(), {}
-    kept, edges, forms = [], [], []
+    numbers, edges, forms = [], [], []
     for n, key in enumerate(zip(anchors.shard, anchors.part.tolist(), strict=True)):
         part = texts[key]
         if key not in spans_of_part:
             spans_of_part[key] = list(word_spans(part.text))
         words_of_part = spans_of_part[key]
-        first = bisect_left(words_of_part, (int(anchors.start[n]) - part.start, 0)) - at
+        first = bisect_left(words_of_part, (int(anchors.start[n]) - part.start, 0)) - index
         run = words_of_part[first : first + len(words)] if first >= 0 else []
-        if len(run) == len(words) and _matches_run(part, run, words, between, before, after):
-            kept.append(n)
+        if len(run) == len(words) and _matches_run(part, run, words, gaps, before, after):
+            numbers.append(n)
             edges.append((run[0][0] + part.start, run[-1][1] + part.start))
             forms.append(BLANKS.sub(" ", part.text[run[0][0] : run[-1][1]]))
-    found = anchors.take(kept)
+    runs = anchors.take(numbers)
     if len(words) == 1:  # a word with punctuation next to it
-        return found
+        return runs
     start, end = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     return Occurrences(
-        found.tables, found.shard, found.row, found.part, start, end, (wanted,) * len(found), tuple(forms),
-        found.document, words,
+        runs.tables, runs.shard, runs.row, runs.part, start, end, (query,) * len(runs), tuple(forms),
+        runs.document, words,
     )  # fmt: skip
 
 
 def _matches_run(
-    part: DocumentPart, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, after: str
+    part: DocumentPart, run: list[tuple[int, int]], words: tuple[str, ...], gaps: list[str], before: str, after: str
 ) -> bool:
     """Return whether consecutive words of a text, and the characters around them, match the query's."""
     text = part.text
     return (
         all(lookup_key(text[a:b]) == word for (a, b), word in zip(run, words, strict=True))
-        and [_comparable_gap(text[a:b]) for (_, a), (b, _) in pairwise(run)] == between
+        and [_comparable_gap(text[a:b]) for (_, a), (b, _) in pairwise(run)] == gaps
         and _comparable_gap(text[max(0, run[0][0] - len(before)) : run[0][0]]) == before
         and _comparable_gap(text[run[-1][1] : run[-1][1] + len(after)]) == after
     )
@@ -258,24 +258,24 @@ def _comparable_gap(text: str) -> str:
     return BLANKS.sub(" ", lookup_key(text).translate(ALIKE))
 
 
-def _no_occurrence_error(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
+def _no_occurrence_error(tables: StoreTables, word: str, by: str, reason: str) -> RegardError:
     """Return the RegardError for a word that isn't in an index, with the reason."""
-    return RegardError(f"{by} {word!r} does not occur in embedding index {str(tables.path)!r}{why}")
+    return RegardError(f"{by} {word!r} does not occur in embedding index {str(tables.path)!r}{reason}")
 
 
-def _why_no_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
+def _why_no_run(tables: StoreTables, query: str, words: list[str], counts: dict[str, int]) -> str:
     """Return why a run of words doesn't occur: a word isn't stored, or they don't occur together."""
-    instead = _why_not_stored(tables, "word", wanted)
-    if words == [wanted]:
-        return instead
+    reason = _why_not_stored(tables, "word", query)
+    if words == [query]:
+        return reason
     missing = [word for word in dict.fromkeys(words) if word not in counts]
-    listed = ", ".join(map(repr, words))
+    names = ", ".join(map(repr, words))
     if not missing:
-        return f": its words {listed} do, but not together as given" if len(words) > 1 else ": not with these signs"
-    return instead or f": the embedding index has single words, here {listed}, and {missing[0]!r} does not occur"
+        return f": its words {names} do, but not together as given" if len(words) > 1 else ": not with these signs"
+    return reason or f": the embedding index has single words, here {names}, and {missing[0]!r} does not occur"
 
 
-def _why_not_stored(tables: StoreTables, by: str, wanted: str) -> str:
+def _why_not_stored(tables: StoreTables, by: str, query: str) -> str:
     """Return why an index lacks a word: a reason from its settings, or else the most similar words."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
@@ -287,6 +287,6 @@ def _why_not_stored(tables: StoreTables, by: str, wanted: str) -> str:
         return f": it was made with {field} {' and '.join(values)} only"
     if tables.manifest.unit == "tokens":
         return ": it has tokens, not words: pass a token as the model's tokenizer writes it"
-    known = [each for each in tables.distinct(by) if each and abs(len(each) - len(wanted)) < 3]
-    near = difflib.get_close_matches(wanted, known, n=3) if " " not in wanted else []
-    return f": the nearest are {', '.join(map(repr, near))}" if near else ""
+    candidates = [name for name in tables.distinct(by) if name and abs(len(name) - len(query)) < 3]
+    matches = difflib.get_close_matches(query, candidates, n=3) if " " not in query else []
+    return f": the nearest are {', '.join(map(repr, matches))}" if matches else ""

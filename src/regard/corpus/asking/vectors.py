@@ -70,7 +70,7 @@ def principal_axes(
     axes = axes[:, ::-1][:, :count]
     axes = axes * np.where(np.take_along_axis(axes, np.abs(axes).argmax(0)[None], 0) < 0, -1, 1)
     total = max(float(values.sum()), np.finfo(np.float64).tiny)
-    return points @ axes, tuple(float(max(each, 0) / total) for each in values[::-1][:count])
+    return points @ axes, tuple(float(max(value, 0) / total) for value in values[::-1][:count])
 
 
 def find_nearest_rows(
@@ -81,16 +81,16 @@ def find_nearest_rows(
     for shard, first, vectors in tables.all_vectors(layer):
         scores = cosines(vectors, query)
         best += [(float(scores[n]), shard, first + int(n)) for n in largest(scores, top)]
-        best = sorted(best, key=lambda each: -each[0])[:top]
+        best = sorted(best, key=lambda item: -item[0])[:top]
     if not best:
         raise RegardError(f"embedding index {str(tables.path)!r} has no rows")
     rows_by_shard: dict[str, list[int]] = {}
     for _, shard, row in best:
         rows_by_shard.setdefault(shard, []).append(row)
-    found = in_store_order(tables, tables.rows_at(rows_by_shard, COLUMNS))
+    occurrences = in_store_order(tables, tables.rows_at(rows_by_shard, COLUMNS))
     score = {(shard, row): value for value, shard, row in best}
-    similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
-    return found, np.array(similarity, dtype=np.float32)
+    similarity = [score[shard, row] for shard, row in zip(occurrences.shard, occurrences.row.tolist(), strict=True)]
+    return occurrences, np.array(similarity, dtype=np.float32)
 
 
 AT_ONCE = 32  # texts traced together
@@ -111,38 +111,36 @@ class WordSpan:
         return self.text[self.start : self.end]
 
 
-def embed_places(
-    model: Model, places: Sequence[WordSpan], layers: Sequence[int]
-) -> Float[np.ndarray, "places layers M"]:
+def embed_spans(model: Model, spans: Sequence[WordSpan], layers: Sequence[int]) -> Float[np.ndarray, "spans layers M"]:
     """Embed words in their texts. An embedding is the mean of a layer's states over the word's tokens."""
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
     embeddings = []
-    for first in range(0, len(places), AT_ONCE):
-        batch = places[first : first + AT_ONCE]
-        texts = list(dict.fromkeys(place.text for place in batch))
+    for first in range(0, len(spans), AT_ONCE):
+        batch = spans[first : first + AT_ONCE]
+        texts = list(dict.fromkeys(span.text for span in batch))
         traces = model.trace(texts, layers=sorted(set(layers)), logits=False, attention_outputs=False)
         by_text = dict(zip(texts, traces, strict=True))
-        for place in batch:
-            trace = by_text[place.text]
-            tokens = list(word_tokens(trace, place).tokens)
+        for span in batch:
+            trace = by_text[span.text]
+            tokens = list(word_tokens(trace, span).tokens)
             rows = np.stack([layer_states_as_array(trace, layer)[tokens] for layer in layers])
             embeddings.append(rows.mean(1))
     return np.stack(embeddings)
 
 
-def word_tokens(trace: Trace, place: WordSpan) -> Word:
-    """Return the word at a place with its tokens in a trace. Raises RegardError if it has no token."""
-    word = word_tokens_or_none(trace, place)
+def word_tokens(trace: Trace, span: WordSpan) -> Word:
+    """Return a span's word with its tokens in a trace. Raises RegardError if it has no token."""
+    word = word_tokens_or_none(trace, span)
     if word is None:
-        raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")
+        raise RegardError(f"word {span.form!r} of {shortened(span.text)} reached no token: the tokenizer drops it")
     return word
 
 
-def word_tokens_or_none(trace: Trace, place: WordSpan) -> Word | None:
-    """Return the word at a place with its tokens in a trace, None if it has no token."""
-    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
-    return Word(place.form, place.start, place.end, tokens) if tokens else None
+def word_tokens_or_none(trace: Trace, span: WordSpan) -> Word | None:
+    """Return a span's word with its tokens in a trace, None if it has no token."""
+    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < span.end and t.end > span.start)
+    return Word(span.form, span.start, span.end, tokens) if tokens else None
 
 
 def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
@@ -168,22 +166,22 @@ class Passage:
     same: bool
 
 
-def read_passage(model: Model, found: Occurrences) -> Passage:
+def read_passage(model: Model, stored: Occurrences) -> Passage:
     """Return the window of text in which a single occurrence was embedded. model: the index's model.
 
     If the window's text alone is tokenized differently, the passage has as many whole words as fit.
     """
-    if len(found) != 1:
-        raise RegardError(f"passage: got {len(found)} occurrences, expected one")
-    shard, row, number = found.shard[0], int(found.row[0]), int(found.part[0])
-    part = found.texts()[shard, number]
-    start, end = int(found.start[0]) - part.start, int(found.end[0]) - part.start
-    settings = found.tables.manifest.settings
+    if len(stored) != 1:
+        raise RegardError(f"passage: got {len(stored)} occurrences, expected one")
+    shard, row, number = stored.shard[0], int(stored.row[0]), int(stored.part[0])
+    part = stored.texts()[shard, number]
+    start, end = int(stored.start[0]) - part.start, int(stored.end[0]) - part.start
+    settings = stored.tables.manifest.settings
     size = WindowSize(
         *window_tokens(model, Settings(window=settings.get("window"), stride=settings.get("stride"))), False
     )
     [cut] = cut_texts(model, [part.text], size)
-    window = int(found.tables.rows_at({shard: [row]}, ["window"]).numbers("window")[0])
+    window = int(stored.tables.rows_at({shard: [row]}, ["window"]).numbers("window")[0])
     if cut is None or not 0 <= window < len(cut.windows):
         raise RegardError(f"shard {shard}: row {row} is of window {window}, which its text lacks: other settings")
 
@@ -191,7 +189,7 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
         return encode_all(model.tokenizer, [part.text[first:last]])[0].ids
 
     def passage(first: int, last: int, same: bool) -> Passage:
-        return Passage(part.text[first:last], start - first, end - first, found.document[0], part.start + first, same)
+        return Passage(part.text[first:last], start - first, end - first, stored.document[0], part.start + first, same)
 
     if len(cut.windows) == 1:
         return passage(0, len(part.text), True)
@@ -218,8 +216,8 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
 
 def _passage_word_begin(text: str, first: int, last: int) -> int:
     """Return the start of the next word after a blank, or `last` if there is no blank before that position."""
-    found = BLANK.search(text, first, last)
-    return found.end() if found else last
+    match = BLANK.search(text, first, last)
+    return match.end() if match else last
 
 
 def _passage_word_end(text: str, first: int, last: int) -> int:

@@ -64,16 +64,16 @@ class Embedded(Answer):
 
     def rows(self) -> list[Row]:
         """Return a row per rejected document: its source, line and reason."""
-        return [{"source": each.source, "line": each.line, "reason": each.reason} for each in self.report.rejected]
+        return [{"source": entry.source, "line": entry.line, "reason": entry.reason} for entry in self.report.rejected]
 
     def panels(self) -> list[Panel]:
         """Return tables of the first rejected documents, of text not read as written, and of all counts."""
         rejected, counts = self.report.rejected, self.report.counts
-        named = [[f"{each.source}:{each.line}".removesuffix(":None"), each.reason] for each in rejected[:MOST]]
+        rows = [[f"{entry.source}:{entry.line}".removesuffix(":None"), entry.reason] for entry in rejected[:MOST]]
         quarantine = Table(
             name="Quarantine", title=f"{len(rejected):,} could not be read (quarantine.parquet)",
             note=f"… and {len(rejected) - MOST:,} more" if len(rejected) > MOST else "",
-            columns=[Column("source"), Column("reason")], rows=named, screen=True,
+            columns=[Column("source"), Column("reason")], rows=rows, screen=True,
         )  # fmt: skip
         unread: list[list[Cell]] = [[text, counts[kind]] for kind, text in KINDS.items() if counts.get(kind)]
         if (cuts := counts.get("parts", 0) - counts.get("documents", 0)) > 0:
@@ -82,8 +82,8 @@ class Embedded(Answer):
             name="Not read as written", title="Not read as written (spans.parquet)", rows=unread, screen=True,
             columns=[Column("what"), Column("count", 0)],
         )  # fmt: skip
-        every: list[list[Cell]] = [[name, count] for name, count in counts.items()]
-        table = Table(name="Counts", title="Counts", columns=[Column("what"), Column("count", 0)], rows=every)
+        count_rows: list[list[Cell]] = [[name, count] for name, count in counts.items()]
+        table = Table(name="Counts", title="Counts", columns=[Column("what"), Column("count", 0)], rows=count_rows)
         return [*[quarantine] * bool(rejected), *[spans] * bool(unread), table]
 
     def data(self) -> dict[str, object]:
@@ -111,7 +111,7 @@ def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
     missing = [value for value in where.values if value not in stored]
     if not missing:
         return ""
-    named = listed([repr(each) for each in missing[:MOST_WORDS]])
+    words = listed([repr(value) for value in missing[:MOST_WORDS]])
     more = f" and {len(missing) - MOST_WORDS:,} more" if len(missing) > MOST_WORDS else ""
-    rest = " The embedding index is empty." if not stored else ""
-    return f"`--where`: the texts have no {where.field} {named}{more}.{rest}"
+    note = " The embedding index is empty." if not stored else ""
+    return f"`--where`: the texts have no {where.field} {words}{more}.{note}"

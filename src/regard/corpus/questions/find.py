@@ -24,7 +24,7 @@ from regard.corpus.asking.occurrences import (
     flat_rows,
     look_up,
 )
-from regard.corpus.asking.vectors import WordSpan, cosines, embed_places, find_nearest_rows, principal_axes
+from regard.corpus.asking.vectors import WordSpan, cosines, embed_spans, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, InContext, Panel, Table
@@ -57,25 +57,25 @@ ORDERS = {
 }
 
 
-def contexts_of_occurrences(found: Occurrences, reach: int) -> list[InContext]:
+def contexts_of_occurrences(occurrences: Occurrences, reach: int) -> list[InContext]:
     """Return each occurrence with `reach` characters of text on either side, cut to whole words."""
-    texts = found.texts()
-    spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
-    keys = zip(found.shard, found.part.tolist(), strict=True)
+    texts = occurrences.texts()
+    spans = zip(occurrences.start.tolist(), occurrences.end.tolist(), strict=True)
+    keys = zip(occurrences.shard, occurrences.part.tolist(), strict=True)
     return [_context_around(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
 
 
 def length_of_contexts(contexts: Sequence[InContext]) -> int:
     """Return the total number of characters in the left and right contexts."""
-    return sum(len(each.left) + len(each.right) for each in contexts)
+    return sum(len(context.left) + len(context.right) for context in contexts)
 
 
 def _context_around(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
     """Return an occurrence with the text on either side, and an ellipsis where the text is cut."""
-    place = excerpt_around_occurrence(part, start, end, reach)
-    left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
-    before, after = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
-    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * after)
+    span = excerpt_around_occurrence(part, start, end, reach)
+    left, right = BLANKS.sub(" ", span.text[: span.start]), BLANKS.sub(" ", span.text[span.end :])
+    before, after = start - part.start > span.start, len(part.text) - (end - part.start) > len(span.text) - span.end
+    return InContext("… " * before + left.lstrip(), span.form, right.rstrip() + " …" * after)
 
 
 def context_cells(line: Line) -> list[Cell]:
@@ -119,8 +119,8 @@ class Concordance(Answer):
 
     def data(self) -> dict[str, object]:
         """Return the lines and the query's settings for JSON."""
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
-        return own | {"lines": [asdict(line) for line in self.lines]}
+        data = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("lines", "about")}
+        return data | {"lines": [asdict(line) for line in self.lines]}
 
     def exactness(self) -> list[str]:
         """Return the notes on the index and on the lookup of the word."""
@@ -137,18 +137,18 @@ class Concordance(Answer):
 
     def panels(self) -> list[Panel]:
         """Return a table of all lines, with the word marked and the source of each."""
-        like = self.like is not None
-        order = "sorted by cosine" if like and self.sort == "meaning" else ORDERS[self.sort]
-        layer = f", layer {self.layer}" if like or self.sort == "meaning" else ""
+        has_cosine = self.like is not None
+        order = "sorted by cosine" if has_cosine and self.sort == "meaning" else ORDERS[self.sort]
+        layer = f", layer {self.layer}" if has_cosine or self.sort == "meaning" else ""
         words = f"Words nearest to {quoted(self.word)}" if self.everywhere else f"Occurrences of {quoted(self.word)}"
         columns = [
-            Column("in context"), Column("document"), Column("from", 0), *([Column("cosine", 2)] if like else []),
+            Column("in context"), Column("document"), Column("from", 0), *([Column("cosine", 2)] if has_cosine else []),
         ]  # fmt: skip
-        rows = [[*context_cells(line), *([line.similarity] if like else [])] for line in self.lines]
+        rows = [[*context_cells(line), *([line.similarity] if has_cosine else [])] for line in self.lines]
         note = "from: position of the first character in the document."
-        if like:
-            also = "A similar topic or sentence also raises the cosine."
-            note = f"cosine: similarity to {quoted(self.word)} in your sentence. {also}"
+        if has_cosine:
+            warning = "A similar topic or sentence also raises the cosine."
+            note = f"cosine: similarity to {quoted(self.word)} in your sentence. {warning}"
         return [
             Table(
                 name="Occurrences", title=f"{words}, {order}{layer}", note=note, columns=columns, rows=rows, screen=True
@@ -169,9 +169,9 @@ def find(
     context: int = CONTEXT,
 ) -> Concordance:
     """Find the occurrences of a word, or with `everywhere` the words nearest to it in meaning."""
-    chosen = ("meaning" if like is not None else "source") if sort is None else sort
-    if chosen not in SORTS:
-        raise RegardError(f"sort: got {chosen!r}, expected one of {', '.join(SORTS)}")
+    ordering = ("meaning" if like is not None else "source") if sort is None else sort
+    if ordering not in SORTS:
+        raise RegardError(f"sort: got {ordering!r}, expected one of {', '.join(SORTS)}")
     if top is not None and top < 1:
         raise RegardError(f"top: got {top}, expected 1 or more")
     if everywhere and like is None:
@@ -180,31 +180,31 @@ def find(
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
     if everywhere and like is not None:
-        found, similarity = find_nearest_rows(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
+        matches, similarity = find_nearest_rows(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
         total = sum(shard.rows for shard in tables.manifest.shards)
     else:
-        found = look_up(tables, word, by)
-        if found.run:
-            words = listed([quoted(each) for each in found.run])
+        matches = look_up(tables, word, by)
+        if matches.run:
+            words = listed([quoted(part) for part in matches.run])
             notes += (f"{quoted(word)} was looked up as the consecutive words {words}.",)
-        total, similarity = len(found), None
+        total, similarity = len(matches), None
         if like is not None:
-            vectors = found.vectors(layer)  # raises for several words, before a model is loaded
+            vectors = matches.vectors(layer)  # raises for several words, before a model is loaded
             similarity = cosines(vectors, _embed_like(tables, word, like, layer))
-    order = np.arange(len(found))
-    if chosen == "meaning":
-        ranked = principal_axes(found.vectors(layer), 1)[0][:, 0] if similarity is None else -similarity
+    order = np.arange(len(matches))
+    if ordering == "meaning":
+        ranked = principal_axes(matches.vectors(layer), 1)[0][:, 0] if similarity is None else -similarity
         order = np.argsort(ranked, kind="stable")
-    if chosen in ("source", "meaning") and top is not None:  # other orders need all contexts
+    if ordering in ("source", "meaning") and top is not None:  # other orders need all contexts
         order = order[:top]
-    picked = found.take(order)
-    lines = picked.lines(context, None if similarity is None else similarity[order].tolist())
-    if chosen == "left":  # the nearest word first
+    selection = matches.take(order)
+    lines = selection.lines(context, None if similarity is None else similarity[order].tolist())
+    if ordering == "left":  # the nearest word first
         lines = sorted(lines, key=lambda line: line.left.casefold().split()[::-1])[:top]
-    elif chosen == "right":
+    elif ordering == "right":
         lines = sorted(lines, key=lambda line: line.right.casefold().split())[:top]
-    used = tables.layer if layer is None else layer
-    return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
+    chosen_layer = tables.layer if layer is None else layer
+    return Concordance(word, tuple(lines), total, ordering, like, chosen_layer, notes, everywhere)
 
 
 def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
@@ -212,6 +212,6 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     spans = find_spans(sentence, word)
     if len(spans) > 1:
         raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, expected once")
-    used = tables.layer if layer is None else layer
-    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0]
+    chosen_layer = tables.layer if layer is None else layer
+    vector: Float[np.ndarray, " M"] = embed_spans(tables.model, [WordSpan(sentence, *spans[0])], [chosen_layer])[0, 0]
     return vector

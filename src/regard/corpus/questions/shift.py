@@ -197,12 +197,12 @@ class Shift(Answer):
         """Return every occurrence with its group and sense, sorted by group, sense and distance from the centroid."""
         rows: list[Row] = []
         first = 0
-        for name, found in zip(self.groups, self.found, strict=True):
-            labels = self.clusters.labels[first : first + len(found)]
-            distances = self.clusters.distances[first : first + len(found)]
-            first += len(found)
+        for name, occurrences in zip(self.groups, self.found, strict=True):
+            labels = self.clusters.labels[first : first + len(occurrences)]
+            distances = self.clusters.distances[first : first + len(occurrences)]
+            first += len(occurrences)
             order = np.lexsort((distances, labels))
-            for n, row in zip(order, flat_rows(found.take(order).lines(self.context)), strict=True):
+            for n, row in zip(order, flat_rows(occurrences.take(order).lines(self.context)), strict=True):
                 sense, distance = self.senses[int(labels[n])].name, float(distances[n])
                 rows.append({"group": name, "sense": sense, "distance": distance, **row})
         return rows
@@ -211,7 +211,7 @@ class Shift(Answer):
         """Return the change, its test, and the senses of both groups for JSON."""
         return {
             "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
-            "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
+            "permuted": self.permuted, "senses": [asdict(sense) for sense in self.senses],
             "silhouettes": {str(k): value for k, value in self.clusters.silhouettes.items()},
             "separations": {str(k): value for k, value in self.clusters.separations.items()}, "notes": list(self.notes),
         }  # fmt: skip
@@ -241,37 +241,37 @@ def find_shift(
     notes = list(tables.notes)
     if other is not None:
         _check_same_model(tables, other)
-        notes = [f"{which} index: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
-        found = look_up(tables, word, by), look_up(other, word, by)
+        notes = [f"{nth} index: {note}" for nth, data in (("first", tables), ("second", other)) for note in data.notes]
+        matches = look_up(tables, word, by), look_up(other, word, by)
         groups = tables.path.resolve().name, other.path.resolve().name
         if groups[0] == groups[1]:
             groups = str(tables.path), str(other.path)
     else:
         assert column is not None
-        found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
-    used = tables.layer if layer is None else layer
-    one, two = (each.vectors(used) for each in found)
-    own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
-    documents = own, others + own.max(initial=-1) + 1  # documents of two indexes differ, even with equal names
-    few = min(len(np.unique(each)) for each in documents)
-    whole = few >= DOCUMENTS
-    if not whole:
+        matches, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
+    chosen_layer = tables.layer if layer is None else layer
+    one, two = (group.vectors(chosen_layer) for group in matches)
+    left, right = (np.unique(np.array(group.document), return_inverse=True)[1].astype(np.int64) for group in matches)
+    documents = left, right + left.max(initial=-1) + 1  # documents of two indexes differ, even with equal names
+    smallest = min(len(np.unique(numbers)) for numbers in documents)
+    by_document = smallest >= DOCUMENTS
+    if not by_document:
         notes.append(
-            f"One group has only {few} document{'s' * (few != 1)} ({DOCUMENTS} needed to permute documents). p can be "
-            "too small, because occurrences in a document are similar."
+            f"One group has only {smallest} document{'s' * (smallest != 1)} ({DOCUMENTS} needed to permute documents). "
+            "p can be too small, because occurrences in a document are similar."
         )
-    change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
+    change = permutation_test(one, two, documents if by_document else None, rounds=rounds, seed=seed)
     clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
     first, units = np.arange(len(one) + len(two)) < len(one), np.concatenate(documents)
-    units = units if whole else np.arange(len(first))
+    units = units if by_document else np.arange(len(first))
     tested = sense_share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
-    senses = [_shared_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
+    senses = [_shared_sense(sense, p, clusters, matches, examples, context) for sense, p in enumerate(tested)]
     if k is None and clusters.k == 1:
         senses = [replace(senses[0], name=NOT_SEPARATED)]
-    permuted = "documents" if whole else "occurrences"
+    permuted = "documents" if by_document else "occurrences"
     notes += clusters.notes
     return Shift(
-        word, used, groups, change, permuted, tuple(senses), tuple(notes), found, clusters, k,
+        word, chosen_layer, groups, change, permuted, tuple(senses), tuple(notes), matches, clusters, k,
         context,
     )  # fmt: skip
 
@@ -283,44 +283,44 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
         raise RegardError(
             f"shift: the embedding indexes have two models, {first.name} and {second.name}: use the same model"
         )
-    units = [each.manifest.settings.get("unit") for each in (one, other)]
+    units = [index.manifest.settings.get("unit") for index in (one, other)]
     if units[0] != units[1]:
         raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
 
 
 def _shift_groups_by_column(
-    found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
+    occurrences: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
 ) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
     """Split occurrences into two groups by the value of a metadata column. Also return the groups' names."""
-    texts = found.texts()
-    cells = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
+    texts = occurrences.texts()
+    cells = [texts[key].metadata.get(column) for key in zip(occurrences.shard, occurrences.part.tolist(), strict=True)]
     present = sorted({value for value in cells if value is not None})
     if not present:
-        known = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
-        raise RegardError(f"column: no document with the word has a column {column!r}; there are {known}")
-    wanted = list(present if values is None else values)
-    if len(wanted) != 2 or wanted[0] == wanted[1]:
-        listed = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
-        raise RegardError(f"got {len(wanted)} value(s) of {column!r}, expected two: pass values= of {listed}")
-    missing = [value for value in wanted if value not in present]
+        columns = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
+        raise RegardError(f"column: no document with the word has a column {column!r}; there are {columns}")
+    selected = list(present if values is None else values)
+    if len(selected) != 2 or selected[0] == selected[1]:
+        options = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
+        raise RegardError(f"got {len(selected)} value(s) of {column!r}, expected two: pass values= of {options}")
+    missing = [value for value in selected if value not in present]
     if missing:
-        listed = ", ".join(present[:12])
-        raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
-    left_out = sum(value not in wanted for value in cells)
+        options = ", ".join(present[:12])
+        raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {options}")
+    left_out = sum(value not in selected for value in cells)
     if left_out:
-        neither = f"neither {wanted[0]} nor {wanted[1]}"
+        neither = f"neither {selected[0]} nor {selected[1]}"
         notes.append(f"{left_out} of {len(cells)} occurrences are left out, because their {column} is {neither}.")
-    parts = [found.take([n for n, value in enumerate(cells) if value == each]) for each in wanted]
-    return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
+    parts = [occurrences.take([n for n, value in enumerate(cells) if value == choice]) for choice in selected]
+    return (parts[0], parts[1]), (f"{column}={selected[0]}", f"{column}={selected[1]}")
 
 
 def _shared_sense(
-    sense: int, p: float | None, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
+    sense: int, p: float | None, clusters: Clusters, pair: tuple[Occurrences, Occurrences], examples: int, context: int
 ) -> SharedSense:
     """Return a sense's counts, fractions and nearest examples in both groups."""
     counts, shares, lines, first = [], [], [], 0
-    for group in found:
-        labels, distances = (each[first : first + len(group)] for each in (clusters.labels, clusters.distances))
+    for group in pair:
+        labels, distances = (values[first : first + len(group)] for values in (clusters.labels, clusters.distances))
         members = np.flatnonzero(labels == sense)
         best = members[np.argsort(distances[members], kind="stable")][:examples]
         counts.append(len(members))
@@ -335,9 +335,9 @@ def _shared_sense(
 
 def _fate_of_sense(before: float, after: float, p: float | None) -> Fate:
     """Return whether a sense is gained, lost, kept or unsure, by its fractions and their p-value."""
-    came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
-    if not came and not went:
+    gained, lost = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
+    if not gained and not lost:
         return "kept"
     if p is None or p > ALARM:
         return "unsure"
-    return "gained" if came else "lost"
+    return "gained" if gained else "lost"

@@ -73,10 +73,10 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str) or not name.strip():
-        given = "blank" if isinstance(name, str) else _document_cell_type(name)
-        return Rejected(source, line, f"column {columns.id!r} is {given}, expected a string or a whole number")
-    rest = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
-    for column, string in ((columns.text, text), (columns.id, name), *rest.items(), *((each, each) for each in rest)):
+        kind = "blank" if isinstance(name, str) else _document_cell_type(name)
+        return Rejected(source, line, f"column {columns.id!r} is {kind}, expected a string or a whole number")
+    extra = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
+    for column, string in ((columns.text, text), (columns.id, name), *extra.items(), *((key, key) for key in extra)):
         if fault := lone_surrogate_in_document(string):
             return Rejected(source, line, f"column {column!r} holds {fault}")
     if "\0" in text:
@@ -85,7 +85,7 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
         )
     if not text or text.isspace():
         return Rejected(source, line, f"column {columns.text!r} is {'blank' if text else 'empty'}")
-    return Document(name, text, 0, source, line, rest)
+    return Document(name, text, 0, source, line, extra)
 
 
 def missing_document_column(needed: Iterable[str], present: Iterable[str]) -> str:
@@ -94,8 +94,8 @@ def missing_document_column(needed: Iterable[str], present: Iterable[str]) -> st
     missing = [name for name in needed if name not in present]
     if not missing:
         return ""
-    named = some_of([repr(name[:60]) for name in present], _MOST_NAMED)
-    return f"no column {missing[0]!r}: there are {named}" if present else f"no column {missing[0]!r}, nor any"
+    names = some_of([repr(name[:60]) for name in present], _MOST_NAMED)
+    return f"no column {missing[0]!r}: there are {names}" if present else f"no column {missing[0]!r}, nor any"
 
 
 def repeated_document_column(names: Iterable[str]) -> str:

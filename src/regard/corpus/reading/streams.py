@@ -87,9 +87,9 @@ def reason(error: Exception) -> str:
 
 def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
     """Yield lines with their line ends, and None for a line of more than `longest` bytes (default: LONGEST_LINE)."""
-    most = LONGEST_LINE if longest is None else longest
-    while line := stream.readline(most + 1):
-        if len(line) <= most or line.endswith(b"\n"):
+    limit = LONGEST_LINE if longest is None else longest
+    while line := stream.readline(limit + 1):
+        if len(line) <= limit or line.endswith(b"\n"):
             yield line
             continue
         while line and not line.endswith(b"\n"):
@@ -99,34 +99,34 @@ def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
 
 def text_blocks(stream: Stream) -> Iterator[str]:
     """Decode a UTF-8 stream. Yield its text in blocks, unchanged except that a byte order mark is removed."""
-    decoder, place, started = codecs.getincrementaldecoder("utf-8")(), 0, False
+    decoder, offset, started = codecs.getincrementaldecoder("utf-8")(), 0, False
     while True:
         block = stream.read(BLOCK)
-        if (nul := block.find(b"\0")) >= 0 and not _document_begins_as_utf16(block, place):
-            raise RegardError(f"binary: byte 0x00 at position {place + nul:,}")
+        if (nul := block.find(b"\0")) >= 0 and not _document_begins_as_utf16(block, offset):
+            raise RegardError(f"binary: byte 0x00 at position {offset + nul:,}")
         undecoded = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise RegardError(no_utf8(error, place - undecoded)) from None
+            raise RegardError(no_utf8(error, offset - undecoded)) from None
         if text and not started:
             text, started = text.removeprefix("\ufeff"), True
         if text:
             yield text
         if not block:
             return
-        place += len(block)
+        offset += len(block)
 
 
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
     """Return a message about the first byte that isn't UTF-8. before: number of bytes before this block."""
-    byte, place = error.object[error.start], before + error.start
+    byte, offset = error.object[error.start], before + error.start
     hint = "; it looks like UTF-16, expected UTF-8" if _document_begins_as_utf16(error.object, before) else ""
-    return f"invalid UTF-8: byte {byte:#04x} at position {place:,}{hint}"
+    return f"invalid UTF-8: byte {byte:#04x} at position {offset:,}{hint}"
 
 
-def _document_begins_as_utf16(block: bytes, place: int) -> bool:
-    return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+def _document_begins_as_utf16(block: bytes, offset: int) -> bool:
+    return offset == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 LONGEST_CELL = 32 << 20  # maximum number of characters in a .csv cell; Python's reader needs 4 to 8 bytes for each
@@ -237,8 +237,8 @@ def _fault_of_header(names: list[str], columns: Columns) -> str:
 def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:
     """Return a message about the first byte that isn't UTF-8 in a row, or an empty string."""
     for name, cell in zip(names, cells, strict=True):
-        if not cell.isascii() and (found := _ESCAPED.search(cell)):
-            return f"invalid UTF-8: byte {ord(found[0]) - 0xDC00:#04x} at character {found.start()} in column {name}"
+        if not cell.isascii() and (match := _ESCAPED.search(cell)):
+            return f"invalid UTF-8: byte {ord(match[0]) - 0xDC00:#04x} at character {match.start()} in column {name}"
     return ""
 
 
@@ -266,18 +266,18 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
                 return
             row = 0
             for group in range(file.num_row_groups):
-                done, first = 0, row + 1
+                count, first = 0, row + 1
                 group_metadata = file.metadata.row_group(group)
                 row += group_metadata.num_rows
                 size = min(MOST_ROWS, max(1, BATCH * group_metadata.num_rows // max(1, group_metadata.total_byte_size)))
                 try:
                     for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
                         for cells in _read_rows(batch):
-                            yield _document_from_cells(source, first + done, cells, columns)
-                            done += 1
+                            yield _document_from_cells(source, first + count, cells, columns)
+                            count += 1
                 except faults as error:
-                    lost = f"rows {first + done:,} to {row:,} are not read"
-                    yield Rejected(source, first + done, f"{_why_parquet_unreadable(error)}; {lost}")
+                    lost = f"rows {first + count:,} to {row:,} are not read"
+                    yield Rejected(source, first + count, f"{_why_parquet_unreadable(error)}; {lost}")
     except faults as error:
         yield Rejected(source, None, _why_parquet_unreadable(error))
 
@@ -293,7 +293,7 @@ def _fault_of_parquet(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> 
     kind = schema.field(columns.text).type
     plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
-    if not any(holds(plain) for holds in (*is_text, pyarrow.types.is_null)):
+    if not any(is_type(plain) for is_type in (*is_text, pyarrow.types.is_null)):
         return f"column {columns.text!r} is {kind}, expected string"
     return "" if file.metadata.num_rows else "it has no rows"
 

@@ -29,53 +29,53 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
     """
     batch, heads, length, _ = scores.shape
     for b in range(batch):
-        marks, got = special[b], received[b]
+        marks, incoming = special[b], received[b]
         for h in range(heads):
             for i in range(length):
-                row, most = scores[b, h, i], sinks[h]
+                row, largest = scores[b, h, i], sinks[h]
                 for j in range(length):
-                    most = larger(most, row[j])
+                    largest = larger(largest, row[j])
                 distance, share, spread = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-                whole, total = np.float32(0.0), np.float32(0.0)
-                if most == -np.inf:  # every key is masked
+                denominator, total = np.float32(0.0), np.float32(0.0)
+                if largest == -np.inf:  # every key is masked
                     for j in range(length):
                         row[j] = np.float32(0.0)
                     entropy[b, h, i] = np.float32(0.0)
                 else:
                     for j in range(length):
-                        below = row[j] - most
-                        below = below if below > LEAST else LEAST
-                        exponential = exp2(below * LOG2_E)
-                        spread += exponential * below
+                        shifted = row[j] - largest
+                        shifted = shifted if shifted > LEAST else LEAST
+                        exponential = exp2(shifted * LOG2_E)
+                        spread += exponential * shifted
                         total += exponential
                         row[j] = exponential
-                    below = sinks[h] - most
-                    below = below if below > LEAST else LEAST
-                    exponential = exp2(below * LOG2_E)
-                    spread += exponential * below
-                    whole = total + exponential
-                    entropy[b, h, i] = np.log(whole) - spread / whole
-                    part = np.float32(1.0) / whole
+                    shifted = sinks[h] - largest
+                    shifted = shifted if shifted > LEAST else LEAST
+                    exponential = exp2(shifted * LOG2_E)
+                    spread += exponential * shifted
+                    denominator = total + exponential
+                    entropy[b, h, i] = np.log(denominator) - spread / denominator
+                    part = np.float32(1.0) / denominator
                     for j in range(length):
                         weight = row[j] * part
                         row[j] = weight
                         share += weight * marks[j]
                         distance += weight * np.float32(abs(i - j))
-                        got[j] += weight
+                        incoming[j] += weight
                     if total > 0:  # a sink has no position
-                        distance *= whole / total
+                        distance *= denominator / total
                 away[b, i] += distance
                 marked[b, i] += share
                 if counted[b, i]:
-                    own = sums[h]
-                    own[_DISTANCE] += distance
-                    own[_SPECIAL] += share
-                    own[_SAME] += row[i]
-                    own[_FIRST] += row[0]
+                    head_sums = sums[h]
+                    head_sums[_DISTANCE] += distance
+                    head_sums[_SPECIAL] += share
+                    head_sums[_SAME] += row[i]
+                    head_sums[_FIRST] += row[0]
                     if i > 0:
-                        own[_PREVIOUS] += row[i - 1]
+                        head_sums[_PREVIOUS] += row[i - 1]
                     if i + 1 < length:
-                        own[_NEXT] += row[i + 1]
+                        head_sums[_NEXT] += row[i + 1]
 
 
 @compiled()
@@ -161,5 +161,5 @@ def largest_weights_to_store(
     """
     keys = np.argsort(-mean, axis=1, kind="stable")[:, :top]
     weights = np.take_along_axis(mean, keys, 1)
-    short = ((0, 0), (0, top - keys.shape[1]))
-    return np.pad(keys, short, constant_values=-1), np.pad(weights, short)
+    padding = ((0, 0), (0, top - keys.shape[1]))
+    return np.pad(keys, padding, constant_values=-1), np.pad(weights, padding)

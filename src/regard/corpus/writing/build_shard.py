@@ -51,8 +51,8 @@ class DocumentReader:
 class _CutPart:
     """A document part cut into windows, with its row in texts.parquet and its stored words.
 
-    window, place (n,): the window in which each word is embedded, and the word's first token there. counted (L,): the
-    window in which each token is a query of the heads' sums, -1 for special tokens. None without statistics.
+    window, position (n,): the window in which each word is embedded, and the word's first token there. counted (L,):
+    the window in which each token is a query of the heads' sums, -1 for special tokens. None without statistics.
     """
 
     document: Document
@@ -60,7 +60,7 @@ class _CutPart:
     cut: CutText
     units: Units
     window: Int[np.ndarray, " n"]
-    place: Int[np.ndarray, " n"]
+    position: Int[np.ndarray, " n"]
     counted: Int[np.ndarray, " L"] | None
 
 
@@ -101,9 +101,9 @@ class _BatchWords:
         longest = int(self.count.max(initial=1))
         if longest == 1:
             return total
-        for more in range(1, longest):
-            has = self.count > more
-            total[has] += values[self.row[has], self.first[has] + more]
+        for token in range(1, longest):
+            longer = self.count > token
+            total[longer] += values[self.row[longer], self.first[longer] + token]
         return total / self.count.reshape(-1, *[1] * (total.ndim - 1))
 
 
@@ -150,25 +150,25 @@ def _words_to_store(document: Document, row: int, cut: CutText, reading: Documen
     skipped += [_span_row(document, start, end, "dropped") for start, end in missed]
     stored = np.flatnonzero(window >= 0)
     units, window = units.take(stored), window[stored]
-    place = units.first - np.array([start for start, _ in cut.spans])[window] + cut.before
+    position = units.first - np.array([start for start, _ in cut.spans])[window] + cut.before
     counted = None
     if settings.statistics:
         all_tokens = np.arange(len(cut.ids))
         counted = np.where(cut.special, -1, window_of_each_word(all_tokens, all_tokens, cut.spans, causal))
-    return _CutPart(document, row, cut, units, window, place, counted), skipped
+    return _CutPart(document, row, cut, units, window, position, counted), skipped
 
 
 def _spans_not_read_as_written(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
     """Return the spans of a document part that the model reads as unknown or special tokens or doesn't read."""
-    spans, at = [], 0
+    spans, end = [], 0
     for token in sorted(cut.encoded.tokens, key=lambda token: (token.start, token.end)):
-        if document.text[at : token.start].strip():
-            spans.append(_span_row(document, at, token.start, "dropped"))
-        at = max(at, token.end)
+        if document.text[end : token.start].strip():
+            spans.append(_span_row(document, end, token.start, "dropped"))
+        end = max(end, token.end)
         if token.end > token.start and (token.special or token.id == unknown):
             spans.append(_span_row(document, token.start, token.end, "special" if token.special else "unknown"))
-    if document.text[at:].strip():
-        spans.append(_span_row(document, at, len(document.text), "dropped"))
+    if document.text[end:].strip():
+        spans.append(_span_row(document, end, len(document.text), "dropped"))
     return spans
 
 
@@ -199,14 +199,14 @@ def texts_table(documents: Sequence[Document]) -> "pa.Table":
 def _run_windows(reading: DocumentReader, parts: Sequence[_CutPart]) -> _StoredValues:
     """Run windows through the model: all windows for statistics without a filter, else those with stored words."""
     settings, model, depth = reading.settings, reading.model, count_layers(reading.model)
-    everything = settings.statistics and settings.where is None  # include windows without a stored word
+    all_windows = settings.statistics and settings.where is None  # include windows without a stored word
     runs, count = [], 0
     for part in parts:
         order = np.argsort(part.window, kind="stable")
         edges = np.searchsorted(part.window[order], np.arange(len(part.cut.spans) + 1))
         for window in range(len(part.cut.windows)):
             words = order[edges[window] : edges[window + 1]]
-            if len(words) or everything:
+            if len(words) or all_windows:
                 runs.append(_WindowRun(part, window, words, count + words))
         count += len(part.units)
     windows = [run.part.cut.windows[run.window] for run in runs]
@@ -231,7 +231,7 @@ def _write_batch(reading: DocumentReader, stored: _StoredValues, batch: StateBat
     words = _BatchWords(
         np.concatenate([run.rows for run in runs]),
         np.repeat(np.arange(len(runs)), [len(run.words) for run in runs]),
-        np.concatenate([run.part.place[run.words] for run in runs]),
+        np.concatenate([run.part.position[run.words] for run in runs]),
         np.concatenate([run.part.units.count[run.words] for run in runs]),
     )
     states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
@@ -246,10 +246,10 @@ def _write_batch(reading: DocumentReader, stored: _StoredValues, batch: StateBat
     special, is_query = [], []  # per window: special tokens, and tokens included as queries (never the first)
     for run in runs:
         cut, (start, stop) = run.part.cut, run.part.cut.spans[run.window]
-        around = cut.before, len(cut.windows[run.window].ids) - cut.before - (stop - start)
+        padding = cut.before, len(cut.windows[run.window].ids) - cut.before - (stop - start)
         assert run.part.counted is not None
-        special.append(np.pad(cut.special[start:stop], around, constant_values=True))
-        is_query.append(np.pad(run.part.counted[start:stop] == run.window, around, constant_values=False))
+        special.append(np.pad(cut.special[start:stop], padding, constant_values=True))
+        is_query.append(np.pad(run.part.counted[start:stop] == run.window, padding, constant_values=False))
         is_query[-1][0] = False
     ids = np.array([run.part.cut.windows[run.window].ids for run in runs])
     for layer, weights in enumerate(batch.maps):
@@ -272,7 +272,7 @@ def _write_largest_weights(
     """Write the character spans and weights of each word's most attended keys in a layer into `sources`."""
     keys, weights = largest_weights_to_store(mean, schema.TOP)
     columns = slice(layer * schema.TOP, (layer + 1) * schema.TOP)
-    for n, place in enumerate(words.at):
+    for n, row in enumerate(words.at):
         run = runs[words.row[n]]
         cut, offset = run.part.cut, run.part.document.start
         start, stop = cut.spans[run.window]
@@ -281,8 +281,8 @@ def _write_largest_weights(
         token = np.where(inside, token, 0)
         inside &= ~cut.special[token]
         for column, edge in zip(sources, (cut.starts, cut.ends), strict=False):
-            column[place, columns] = np.where(inside, edge[token] + offset, -1)
-        sources[2][place, columns] = weights[n]
+            column[row, columns] = np.where(inside, edge[token] + offset, -1)
+        sources[2][row, columns] = weights[n]
 
 
 def _rows_table(parts: Sequence[_CutPart], stored: _StoredValues, depth: int) -> "pa.Table":
@@ -303,7 +303,7 @@ def _rows_table(parts: Sequence[_CutPart], stored: _StoredValues, depth: int) ->
         "start": joined(lambda part: part.units.start + part.document.start),
         "end": joined(lambda part: part.units.end + part.document.start),
         "window": joined(lambda part: part.window).astype(np.int32),
-        "position": joined(lambda part: part.place).astype(np.int32),
+        "position": joined(lambda part: part.position).astype(np.int32),
         "tokens": joined(lambda part: part.units.count).astype(np.int32),
     }
     for names, numbers in ((schema.STATISTICS, stored.statistics), (schema.SOURCES, stored.sources)):

@@ -36,15 +36,15 @@ class Units:
     def __len__(self) -> int:
         return len(self.words)
 
-    def take(self, chosen: Int[np.ndarray, " m"]) -> "Units":
+    def take(self, indices: Int[np.ndarray, " m"]) -> "Units":
         """Return the units at these indices."""
         return Units(
-            [self.words[n] for n in chosen],
-            self.start[chosen],
-            self.end[chosen],
-            self.first[chosen],
-            self.count[chosen],
-            None if self.lemmas is None else [self.lemmas[n] for n in chosen],
+            [self.words[n] for n in indices],
+            self.start[indices],
+            self.end[indices],
+            self.first[indices],
+            self.count[indices],
+            None if self.lemmas is None else [self.lemmas[n] for n in indices],
         )
 
 
@@ -149,10 +149,10 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
 
 def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
     """Return the number of tokens per window, including special tokens, and the step between windows."""
-    most = min(model.limit or WINDOW, WINDOW)
-    window = most if settings.window is None else settings.window
-    held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
-    return window, max(1, held - held // OVERLAP) if settings.stride is None else settings.stride
+    limit = min(model.limit or WINDOW, WINDOW)
+    window = limit if settings.window is None else settings.window
+    content = window - model.tokenizer.num_special_tokens_to_add(pair=False)
+    return window, max(1, content - content // OVERLAP) if settings.stride is None else settings.stride
 
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
@@ -182,14 +182,14 @@ def window_of_each_word(
     spans: each window's range [start, stop) of tokens. causal: whether to ignore right edges. The start and end of the
     text aren't edges. Among equally good windows, the first is chosen. -1 if no window has the whole word.
     """
-    largest_margin, chosen = np.full(len(first), -1), np.full(len(first), -1)
+    largest_margin, best = np.full(len(first), -1), np.full(len(first), -1)
     for number, (start, stop) in enumerate(spans):
         left = first - start if number > 0 else np.full(len(first), FAR)
         right = np.full(len(first), FAR) if causal or number == len(spans) - 1 else stop - 1 - last
         margin = np.where((first >= start) & (last < stop), np.minimum(left, right), -1)
         better = margin > largest_margin
-        largest_margin[better], chosen[better] = margin[better], number
-    return chosen
+        largest_margin[better], best[better] = margin[better], number
+    return best
 
 
 def _encode_texts(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:

@@ -147,11 +147,11 @@ class ShardPlan:
     @property
     def characters(self) -> int:
         """Return the total number of characters in the documents."""
-        return sum(len(each.text) for each in self.documents)
+        return sum(len(document.text) for document in self.documents)
 
 
 def plan_shards(
-    read: Iterable[Document | Rejected], manifest: Manifest, rejected: list[Rejected]
+    inputs: Iterable[Document | Rejected], manifest: Manifest, rejected: list[Rejected]
 ) -> Iterator[ShardPlan]:
     """Group documents into shards in order and yield the plans. Append rejected inputs to `rejected`.
 
@@ -160,15 +160,15 @@ def plan_shards(
     base = hash_of_settings(manifest)
     pending: list[Document] = []
     size = 0
-    for each in read:
-        if isinstance(each, Rejected):
-            rejected.append(each)
+    for item in inputs:
+        if isinstance(item, Rejected):
+            rejected.append(item)
             continue
-        if pending and size + len(each.text) > manifest.settings["shard"]:
+        if pending and size + len(item.text) > manifest.settings["shard"]:
             yield _plan_of_documents(base, pending)
             pending, size = [], 0
-        pending.append(each)
-        size += len(each.text)
+        pending.append(item)
+        size += len(item.text)
     if pending:
         yield _plan_of_documents(base, pending)
 
@@ -181,10 +181,10 @@ def hash_of_settings(manifest: Manifest) -> bytes:
 
 def _plan_of_documents(base: bytes, documents: list[Document]) -> ShardPlan:
     """Return the plan of a shard, named by a hash of its documents and the settings."""
-    whole = hashlib.sha256(base)
-    for each in documents:
-        whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
-    return ShardPlan(whole.hexdigest()[:24], documents)
+    digest = hashlib.sha256(base)
+    for document in documents:
+        digest.update(json.dumps(astuple(document), sort_keys=True).encode() + b"\n")
+    return ShardPlan(digest.hexdigest()[:24], documents)
 
 
 SHARDS = "shards"
@@ -194,15 +194,15 @@ QUARANTINE = "quarantine.parquet"
 
 def check_outside_inputs(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
     """Check that the index isn't inside an input folder and contains no input file, as the next run would read it."""
-    place = store.resolve()
-    for given in paths:
-        folder = Path(given).resolve()
-        if given != "-" and folder.is_dir() and (folder == place or folder in place.parents):
+    resolved = store.resolve()
+    for source in paths:
+        folder = Path(source).resolve()
+        if source != "-" and folder.is_dir() and (folder == resolved or folder in resolved.parents):
             raise RegardError(
-                f"--out: the store {str(store)!r} is inside {given!r}, which is one of the inputs: use another"
+                f"--out: the store {str(store)!r} is inside {source!r}, which is one of the inputs: use another"
             )
     for path in files:
-        if str(path) != "-" and place in path.resolve().parents:
+        if str(path) != "-" and resolved in path.resolve().parents:
             raise RegardError(
                 f"--out: the store {str(store)!r} holds {str(path)!r}, which is one of the inputs: use another"
             )
@@ -224,7 +224,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
         except BaseException:
             remove_unfinished_shards(store / SHARDS)
             if not existed:
-                _remove_empty_store(store, whole=created)
+                _remove_empty_store(store, remove_folder=created)
             raise
     finally:
         lock.release()
@@ -244,8 +244,8 @@ def remove_other_shards(folder: Path, names: set[str]) -> None:
 def _is_shard(folder: Path) -> bool:
     """Return whether a folder has a shard's files and no other file."""
     with suppress(RegardError):
-        known = {INDEX, *ShardFiles(folder).index.files}
-        return not folder.is_symlink() and {path.name for path in folder.iterdir()} <= known
+        names = {INDEX, *ShardFiles(folder).index.files}
+        return not folder.is_symlink() and {path.name for path in folder.iterdir()} <= names
     return False
 
 
@@ -267,15 +267,15 @@ def _make_store_folder(store: Path) -> bool:
     return created
 
 
-def _remove_empty_store(store: Path, *, whole: bool) -> None:
-    """Remove an index if it has no shard. whole: remove its folder as well."""
+def _remove_empty_store(store: Path, *, remove_folder: bool) -> None:
+    """Remove an index if it has no shard. remove_folder: remove its folder as well."""
     if any((store / SHARDS).iterdir()):
         return
     with suppress(OSError):
         for path in (store / NAME, store / LOCK):
             path.unlink(missing_ok=True)
         (store / SHARDS).rmdir()
-        if whole:
+        if remove_folder:
             store.rmdir()
 
 
@@ -308,38 +308,38 @@ class StoredTexts:
         return numbers
 
 
-def check_listable(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
+def check_listable(entries: Iterable[Path | Rejected], stored: StoredTexts) -> None:
     """Check that no unreadable folder has documents in the index, as regard can't know whether they still exist."""
-    unseen = [each for each in found if isinstance(each, Unseen)]
+    unseen = [entry for entry in entries if isinstance(entry, Unseen)]
     sources = stored.sources() if unseen else {}
-    for each in unseen:
-        count = sum(source.startswith(f"{each.source}/") for source in sources)
+    for entry in unseen:
+        count = sum(source.startswith(f"{entry.source}/") for source in sources)
         if count:
-            why = each.reason.removeprefix("cannot be read: ")
+            reason = entry.reason.removeprefix("cannot be read: ")
             raise RegardError(
-                f"folder {each.source!r} cannot be listed ({why}), and the store has texts of {count:,} files in it: "
-                "make it readable, or use another --out"
+                f"folder {entry.source!r} cannot be listed ({reason}), and the store has texts of {count:,} files "
+                "in it: make it readable, or use another --out"
             )
 
 
 def compare(
-    read: Iterable[Document | Rejected], stored: StoredTexts, found: DocumentCounts, *, by_id: bool, prune: bool = False
+    new: Iterable[Document | Rejected], stored: StoredTexts, counts: DocumentCounts, *, by_id: bool, prune: bool = False
 ) -> Iterator[Document | Rejected]:
     """Yield the documents of this run and, unless `prune`, stored documents that are missing in it.
 
-    Documents keep their order from earlier runs, so that shards stay the same. found: counts that are updated here.
+    Documents keep their order from earlier runs, so that shards stay the same. counts: counts that are updated here.
     """
-    for gone, each in _merge_ids(read, stored) if by_id else _merge_rows(read, stored):
-        if gone and isinstance(each, Document) and each.start == 0:
-            found.gone += 1
-            found.first = found.first or each.id
-        if not gone:
-            found.read += isinstance(each, Document) and each.start == 0
-        if not (gone and prune):
-            yield each
+    for missing, item in _merge_ids(new, stored) if by_id else _merge_rows(new, stored):
+        if missing and isinstance(item, Document) and item.start == 0:
+            counts.gone += 1
+            counts.first = counts.first or item.id
+        if not missing:
+            counts.read += isinstance(item, Document) and item.start == 0
+        if not (missing and prune):
+            yield item
 
 
-def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+def _merge_rows(new: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
     """Merge the documents of this run with the stored ones by file and line. Yield pairs (is missing, document).
 
     Both sequences are sorted: files have the same order in every run, and rows are in the order of lines.
@@ -347,31 +347,31 @@ def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Ite
     numbers = stored.sources()
     remaining = iter(stored)
     old, file = next(remaining, None), -1
-    for each in read:
-        if isinstance(each, Document):
-            new_file = numbers.get(each.source, -1)
+    for item in new:
+        if isinstance(item, Document):
+            new_file = numbers.get(item.source, -1)
             while old is not None and new_file != file and numbers[old.source] <= file:  # the rest of the previous file
                 yield True, old
                 old = next(remaining, None)
             file = new_file
-        if isinstance(each, Document) and each.source in numbers:
-            place = numbers[each.source], each.line or 0
-            while old is not None and (numbers[old.source], old.line or 0) < place:
+        if isinstance(item, Document) and item.source in numbers:
+            location = numbers[item.source], item.line or 0
+            while old is not None and (numbers[old.source], old.line or 0) < location:
                 yield True, old
                 old = next(remaining, None)
-            while old is not None and (numbers[old.source], old.line or 0) == place:
+            while old is not None and (numbers[old.source], old.line or 0) == location:
                 old = next(remaining, None)
-        yield False, each
+        yield False, item
     if old is not None:
         yield True, old
-        yield from ((True, each) for each in remaining)
+        yield from ((True, document) for document in remaining)
 
 
-def _merge_ids(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+def _merge_ids(new: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
     """Yield the documents of this run, then stored documents with other ids, as pairs (is missing, document)."""
     ids = set()
-    for each in read:
-        if isinstance(each, Document):
-            ids.add(each.id)
-        yield False, each
+    for item in new:
+        if isinstance(item, Document):
+            ids.add(item.id)
+        yield False, item
     yield from ((True, part) for part in stored if part.id not in ids)

@@ -127,17 +127,17 @@ class Senses(Answer):
 
     def data(self) -> dict[str, object]:
         """Return the senses with examples and marker words, and each occurrence's sense and point, for JSON."""
-        places = zip(
+        points = zip(
             self.points.tolist(), self.clusters.labels.tolist(), self.found.shard, self.found.row.tolist(), strict=True
         )
         return {
             "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
-            "senses": [asdict(each) for each in self.senses],
+            "senses": [asdict(sense) for sense in self.senses],
             "silhouettes": {str(k): value for k, value in self.clusters.silhouettes.items()},
             "separations": {str(k): value for k, value in self.clusters.separations.items()},
             "points": [
                 {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
-                for (x, y), label, shard, row in places
+                for (x, y), label, shard, row in points
             ],
             "axes": list(self.axes), "notes": list(self.notes),
         }  # fmt: skip
@@ -172,39 +172,39 @@ def find_senses(
     seed: int = 0,
 ) -> Senses:
     """Cluster a word's occurrences into senses, find the senses' marker words, and ablate attention to them."""
-    for name, given in (("examples", examples), ("words", words), ("checked", checked)):
-        if given < 0:
-            raise RegardError(f"{name}: got {given}, expected 0 or more")
+    for name, value in (("examples", examples), ("words", words), ("checked", checked)):
+        if value < 0:
+            raise RegardError(f"{name}: got {value}, expected 0 or more")
     check_seed(seed)
     tables.layer_index(layer)
-    found = look_up(tables, word, by)
-    used = tables.layer if layer is None else layer
-    vectors = found.vectors(used)
+    occurrences = look_up(tables, word, by)
+    chosen_layer = tables.layer if layer is None else layer
+    vectors = occurrences.vectors(chosen_layer)
     clusters = find_clusters(vectors, k, seed=seed)
     separated = k is not None or clusters.k > 1
     names = [str(n + 1) for n in range(clusters.k)] if separated else [NOT_SEPARATED]
-    texts = found.texts()
-    parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
-    spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
-    places = [excerpt_around_occurrence(part, start, end) for part, start, end in spans]
+    texts = occurrences.texts()
+    parts = [texts[key] for key in zip(occurrences.shard, occurrences.part.tolist(), strict=True)]
+    spans = zip(parts, occurrences.start.tolist(), occurrences.end.tolist(), strict=True)
+    excerpts = [excerpt_around_occurrence(part, start, end) for part, start, end in spans]
     notes = [*tables.notes, *clusters.notes]
-    markers = _marker_words_by_sense(tables, places, clusters, used, words, checked, seed, notes)
+    markers = _marker_words_by_sense(tables, excerpts, clusters, chosen_layer, words, checked, seed, notes)
     senses = []
     for sense, size in enumerate(clusters.sizes()):
         members = clusters.labels == sense
-        lines = found.take(clusters.examples(sense, examples)).lines(context)
+        lines = occurrences.take(clusters.examples(sense, examples)).lines(context)
         distance = float(clusters.distances[members].mean()) if size else 0.0
-        senses.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), markers[sense]))
+        senses.append(Sense(names[sense], size, size / len(occurrences), distance, tuple(lines), markers[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(senses), tuple(notes), found, clusters, points, axes, context, k,
+        word, chosen_layer, tuple(senses), tuple(notes), occurrences, clusters, points, axes, context, k,
         asked_words=words,
     )  # fmt: skip
 
 
 def _marker_words_by_sense(
     tables: StoreTables,
-    places: Sequence[WordSpan],
+    excerpts: Sequence[WordSpan],
     clusters: Clusters,
     layer: int,
     words: int,
@@ -215,26 +215,26 @@ def _marker_words_by_sense(
     """Return each sense's marker words, checked by ablation. Append notes on left-out excerpts."""
     if clusters.k == 1 or not words:
         return [()] * clusters.k
-    contexts, labels = [set(words_around_occurrence(place)) for place in places], clusters.labels.tolist()
-    found = []
+    contexts, labels = [set(words_around_occurrence(excerpt)) for excerpt in excerpts], clusters.labels.tolist()
+    by_sense = []
     for sense in range(clusters.k):
         markers = marker_words(contexts, labels, sense, words)
         members = [n for n, label in enumerate(labels) if label == sense]
         results: dict[str, CutEffect] = {}
         if checked and markers:
             names = [word for word, _ in markers]
-            own = [places[n] for n in members]
-            results, astray = check_causes(tables.model, own, clusters, sense, names, layer, most=checked, seed=seed)
-            if astray:
+            uses = [excerpts[n] for n in members]
+            results, skipped = check_causes(tables.model, uses, clusters, sense, names, layer, limit=checked, seed=seed)
+            if skipped:
                 notes.append(
-                    f"Sense {sense + 1}: {astray} of the ablated excerpts are left out, because the excerpt alone is "
+                    f"Sense {sense + 1}: {skipped} of the ablated excerpts are left out, because the excerpt alone is "
                     "nearer to another sense."
                 )
         ranked = []
         for word, score in markers:
             near_own = sum(word in contexts[n] for n in members)
-            everywhere = sum(word in context for context in contexts)
+            total = sum(word in context for context in contexts)
             effect = astuple(results[word]) if word in results else ()
-            ranked.append(ContextWord(word, score, near_own, everywhere - near_own, *effect))
-        found.append(tuple(ranked))
-    return found
+            ranked.append(ContextWord(word, score, near_own, total - near_own, *effect))
+        by_sense.append(tuple(ranked))
+    return by_sense

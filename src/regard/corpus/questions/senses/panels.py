@@ -162,12 +162,12 @@ def senses_sentences(result: "Senses") -> list[str]:
 
 def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
     """Return the silhouette and separation of clusters that aren't separated, or nothing if they are."""
-    tried = clusters.silhouettes
-    best = max(tried, key=lambda n: tried[n], default=None) if k is None and clusters.k == 1 else k
-    if best not in tried or (k is not None and clusters.separates(k)):
+    silhouettes = clusters.silhouettes
+    best = max(silhouettes, key=lambda n: silhouettes[n], default=None) if k is None and clusters.k == 1 else k
+    if best not in silhouettes or (k is not None and clusters.separates(k)):
         return {}
     separation = rounded(clusters.separations[best], SEPARATION)
-    return {"k": best, "silhouette": rounded(tried[best], SILHOUETTE), "separation": separation}
+    return {"k": best, "silhouette": rounded(silhouettes[best], SILHOUETTE), "separation": separation}
 
 
 def rounded(value: float, limit: float, form: str = "f") -> str:
@@ -193,6 +193,6 @@ def exactness_of_senses(result: "Senses") -> list[str]:
     """Report the model, the layer and the clusters' measures, then the notes on the index."""
     line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
     if (k := result.clusters.k) in result.clusters.silhouettes:
-        both = (f"{means[k]:z.2f}" for means in (result.clusters.silhouettes, result.clusters.separations))
-        line += ": mean silhouette {}, mean separation {}".format(*both)
+        scores = (f"{means[k]:z.2f}" for means in (result.clusters.silhouettes, result.clusters.separations))
+        line += ": mean silhouette {}, mean separation {}".format(*scores)
     return [f"{line}.", *result.notes]
