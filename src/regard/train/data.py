@@ -91,8 +91,8 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
             "--set held_out=N"
         )
     drawn = random.Random(seed).sample(small, count)
-    apart = set(drawn)
-    return [pair for name in groups if name not in apart for pair in groups[name]], [groups[name][0] for name in drawn]
+    sample = set(drawn)
+    return [pair for name in groups if name not in sample for pair in groups[name]], [groups[name][0] for name in drawn]
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
@@ -126,18 +126,18 @@ def repeated_training_text(seed: int, lines: int = LINES) -> str:
 
     The letter after an earlier occurrence predicts the next letter, as induction heads do (Olsson et al. 2022).
     """
-    drawn = random.Random(seed)
-    return "".join(f"{_line_of_repeated_letters(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
+    rng = random.Random(seed)
+    return "".join(f"{_line_of_repeated_letters(rng, rng.randint(*PERIODS), LINE)}\n" for _ in range(lines))
 
 
 def repeated_training_line(seed: int, length: int) -> str:
     """Generate a line of repeated random letters that isn't in the training text. The sequence occurs twice or more."""
-    drawn = random.Random(f"watched {seed}")
-    return _line_of_repeated_letters(drawn, min(8, length // 2), length)
+    rng = random.Random(f"watched {seed}")
+    return _line_of_repeated_letters(rng, min(8, length // 2), length)
 
 
-def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) -> str:
-    letters = "".join(drawn.sample(LETTERS, period))
+def _line_of_repeated_letters(rng: random.Random, period: int, length: int) -> str:
+    letters = "".join(rng.sample(LETTERS, period))
     return (letters * (length // period + 1))[:length]
 
 
@@ -159,9 +159,9 @@ class Batch:
         """Return the number of positions that have a loss."""
         return int((self.labels != IGNORED).sum())
 
-    def rows_of_process(self, rank: int, of: int) -> "Batch":
-        """Return the rows of the batch that process `rank` of `of` processes computes."""
-        rows_of_rank = slice(rank, None, of)
+    def rows_of_process(self, rank: int, size: int) -> "Batch":
+        """Return the rows size the batch that process `rank` size `size` processes computes."""
+        rows_of_rank = slice(rank, None, size)
         if rank >= len(self.ids):  # more processes than rows: use a row without loss
             first = self.rows_of_process(0, len(self.ids))
             return replace(first, labels=torch.full_like(first.labels, IGNORED))
@@ -171,8 +171,8 @@ class Batch:
     def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
         """Return the summed next-token cross-entropy in nats, with label smoothing (Szegedy et al. 2016)."""
         device = next(model.parameters()).device
-        moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
-        ids, mask, source, source_mask = moved
+        tensors = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
+        ids, mask, source, source_mask = tensors
         if source is None:
             logits = model(ids).logits
         else:
@@ -185,11 +185,11 @@ class Batch:
 class Data(Protocol):
     """The training data of a run: training batches by data position, and validation batches."""
 
-    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+    def batch(self, position: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
         """Return the training batch at a data position, and the next position. The first is (0, 0)."""
 
-    def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield at most `most` batches of held-out data, the same in every call."""
+    def validation(self, limit: int | None = None) -> Iterator[Batch]:
+        """Yield at limit `limit` batches of held-out data, the same in every call."""
 
 
 class NextToken:
@@ -209,17 +209,17 @@ class NextToken:
                 )
         self.block, self.size, self.seed = block, batch, seed
 
-    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+    def batch(self, position: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
         """Return training batch number `place[1]`, with random blocks that depend on the seed."""
-        drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
-        starts = torch.randint(len(self.train) - self.block, (self.size,), generator=drawn)
-        return self._batch_at_starts(self.train, starts), (0, place[1] + 1)
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + position[1])
+        starts = torch.randint(len(self.train) - self.block, (self.size,), generator=generator)
+        return self._batch_at_starts(self.train, starts), (0, position[1] + 1)
 
-    def validation(self, most: int | None = None) -> Iterator[Batch]:
+    def validation(self, limit: int | None = None) -> Iterator[Batch]:
         """Yield the held-out text in consecutive blocks, without a shorter last block."""
         starts = torch.arange(0, len(self.held) - self.block, self.block)
-        if most is not None and len(starts) > most * self.size:  # spread blocks over the whole text
-            starts = starts[torch.linspace(0, len(starts) - 1, most * self.size).long()]
+        if limit is not None and len(starts) > limit * self.size:  # spread blocks over the whole text
+            starts = starts[torch.linspace(0, len(starts) - 1, limit * self.size).long()]
         for first in range(0, len(starts), self.size):
             yield self._batch_at_starts(self.held, starts[first : first + self.size])
 
@@ -252,36 +252,36 @@ class PairBatches:
             raise RegardError(f"batch: got {batch} tokens, but the longest sentence has {longest}")
         self._epoch_plan: tuple[int, list[list[int]]] = (-1, [])
 
-    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+    def batch(self, position: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
         """Return the training batch at the position (epoch, batch number in the epoch), and the next position."""
-        epoch, number = place
+        epoch, number = position
         if self._epoch_plan[0] != epoch:
             self._epoch_plan = epoch, self._batches_of_epoch(epoch)
         order = self._epoch_plan[1]
         next_place = (epoch, number + 1) if number + 1 < len(order) else (epoch + 1, 0)
         return self._batch_of_pairs([self.pairs[n] for n in order[number]]), next_place
 
-    def validation(self, most: int | None = None) -> Iterator[Batch]:
+    def validation(self, limit: int | None = None) -> Iterator[Batch]:
         """Yield the held-out pairs in batches of similar lengths."""
         order = sorted(range(len(self.held)), key=lambda n: self._length(self.held[n]))
         batches = _cut_into_batches(order, [self._length(pair) for pair in self.held], self.size)
-        if most is not None and len(batches) > most:
-            batches = [batches[n * len(batches) // most] for n in range(most)]
-        for chosen in batches:
-            yield self._batch_of_pairs([self.held[n] for n in chosen])
+        if limit is not None and len(batches) > limit:
+            batches = [batches[n * len(batches) // limit] for n in range(limit)]
+        for numbers in batches:
+            yield self._batch_of_pairs([self.held[n] for n in numbers])
 
     def _batches_of_epoch(self, epoch: int) -> list[list[int]]:
         """Return the indices of the pairs in each batch of an epoch."""
-        drawn = random.Random(self.seed * 1_000_003 + epoch)
+        rng = random.Random(self.seed * 1_000_003 + epoch)
         order = list(range(len(self.pairs)))
-        drawn.shuffle(order)
+        rng.shuffle(order)
         lengths = [self._length(pair) for pair in self.pairs]
         pool = max(1, self.POOL * self.size * len(order) // max(1, sum(lengths)))
         batches = []
         for first in range(0, len(order), pool):
             by_length = sorted(order[first : first + pool], key=lambda n: lengths[n])
             batches += _cut_into_batches(by_length, lengths, self.size)
-        drawn.shuffle(batches)
+        rng.shuffle(batches)
         return batches
 
     def _batch_of_pairs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
@@ -310,8 +310,8 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[lis
     for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
         rows = tokenizer(texts, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
         sides.append([[*row, tokenizer.eos_token_id] for row in rows])
-    kept = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) <= block]
-    return kept, len(pairs) - len(kept)
+    encoded = [pair for pair in zip(*sides, strict=True) if max(map(len, pair)) <= block]
+    return encoded, len(pairs) - len(encoded)
 
 
 def _cut_into_batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:

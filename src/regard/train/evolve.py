@@ -58,54 +58,54 @@ TABLE: list[list[Template]] = [
 ]
 
 
-def evolution_panels(found: "Evolution") -> list[Panel]:
+def evolution_panels(data: "Evolution") -> list[Panel]:
     """Return the panels of an evolution: a short table, heat maps, curves, embeddings and the loss."""
-    last = len(found.steps) - 1
+    last = len(data.steps) - 1
     # at most MOST evenly spaced steps, including the first and the last
-    shown = evenly_spaced(last + 1, MOST)
-    title = found.title() + (f", {len(shown)} of {last + 1} steps" if len(shown) <= last else "")
-    in_short = replace(_table_of_steps(found, shown, "In short"), title=title, screen=True, brief=True)
-    panels: list[Panel] = [in_short, *(_heat_of_weights(found, n) for n in sorted({0, last}))]
+    indices = evenly_spaced(last + 1, MOST)
+    title = data.title() + (f", {len(indices)} of {last + 1} steps" if len(indices) <= last else "")
+    in_short = replace(_table_of_steps(data, indices, "In short"), title=title, screen=True, brief=True)
+    panels: list[Panel] = [in_short, *(_heat_of_weights(data, n) for n in sorted({0, last}))]
     if last:
-        panels.append(_heat_of_change(found))
-        panels += [_curve_over_steps(found, "Entropy", "entropy in nats", found.entropy)]
-        panels += [_curve_over_steps(found, "Change", "mean change since the previous step", found.change)]
-    panels.append(_table_of_steps(found, range(last + 1), "Step by step"))
-    if found.induction and last:
-        panels.append(_induction_curves(found))
-    if found.paths:
-        panels.append(_scatter_of_embeddings(found))
-    if found.training is not None and found.training.log:
-        panels.append(found.training.loss())
+        panels.append(_heat_of_change(data))
+        panels += [_curve_over_steps(data, "Entropy", "entropy in nats", data.entropy)]
+        panels += [_curve_over_steps(data, "Change", "mean change since the previous step", data.change)]
+    panels.append(_table_of_steps(data, range(last + 1), "Step by step"))
+    if data.induction and last:
+        panels.append(_induction_curves(data))
+    if data.paths:
+        panels.append(_scatter_of_embeddings(data))
+    if data.training is not None and data.training.log:
+        panels.append(data.training.loss())
     return panels
 
 
-def _curve_over_steps(found: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
+def _curve_over_steps(data: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
     """Return the curve of a statistic of the weights over the steps."""
-    line = Curve(found.layer_and_head(), found.steps, values)
+    line = Curve(data.layer_and_head(), data.steps, values)
     return Curves(
         name=name, title=f"{name} of the weights", x="step", y=y, series=[line], picture=True, tab="Over training"
     )
 
 
-def _table_of_steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
+def _table_of_steps(data: "Evolution", indices: Sequence[int], name: str) -> Table:
     """Return a table of some steps, each with the change of the weights since the row above."""
-    head, columns, scores = found.induction_head(), list[Column](), list[float]()
-    if head is not None and found.formed(*head) is None and not repeats(found.queries):
+    head, columns, scores = data.induction_head(), list[Column](), list[float]()
+    if head is not None and data.formed(*head) is None and not repeats(data.queries):
         head = None  # no head formed, and the text has no repeats
     if head is not None:
-        columns, scores = [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
-    changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
+        columns, scores = [Column(f"induction {short_head(*head)}", 2)], data.induction_of(*head)
+    changes = [sum(data.change[before + 1 : n + 1]) for before, n in pairwise([-1, *indices])]
     rows: list[list[Cell]] = []
-    for n, change in zip(shown, changes, strict=True):
-        weight, (i, j) = found.strongest(n)
-        link = f"{quoted(found.queries[i])} ({i}) → {quoted(found.keys[j])} ({j})"
-        rows.append([found.steps[n], math.exp(found.entropy[n]), change, link, weight, *([scores[n]] if head else [])])
-    alone = len(found.free_queries) < len(found.queries)
+    for n, change in zip(indices, changes, strict=True):
+        weight, (i, j) = data.strongest(n)
+        link = f"{quoted(data.queries[i])} ({i}) → {quoted(data.keys[j])} ({j})"
+        rows.append([data.steps[n], math.exp(data.entropy[n]), change, link, weight, *([scores[n]] if head else [])])
+    has_fixed = len(data.free_queries) < len(data.queries)
     return Table(
-        name=name, title=f"Attention by step, {found.layer_and_head()}", rows=rows,
+        name=name, title=f"Attention by step, {data.layer_and_head()}", rows=rows,
         note="Spread, in tokens, is exp(entropy). Change is the mean absolute difference from the row above."
-        + (" Strongest link leaves out tokens that can attend to one token only." if alone else ""),
+        + (" Strongest link leaves out tokens that can attend to one token only." if has_fixed else ""),
         columns=[
             Column("step", 0), Column("spread", 2, unbounded=True), Column("change", 2, bar=True),
             Column("strongest link"), Column("weight", 2), *columns,
@@ -113,45 +113,45 @@ def _table_of_steps(found: "Evolution", shown: Sequence[int], name: str) -> Tabl
     )  # fmt: skip
 
 
-def _heat_of_weights(found: "Evolution", n: int) -> Heat:
+def _heat_of_weights(data: "Evolution", n: int) -> Heat:
     """Return the heat map of a step's weights. All steps have the same colour scale. The last has a slider."""
-    title = f"Step {found.steps[n]}"
-    most = max(max(row) for table in found.weights for row in table)
-    note, over = f"{found.title()}.{_note_on_empty_cells(found)}", None
-    if 0 < n == len(found.steps) - 1:
-        shown = evenly_spaced(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
+    title = f"Step {data.steps[n]}"
+    largest = max(max(row) for table in data.weights for row in table)
+    note, slider = f"{data.title()}.{_note_on_empty_cells(data)}", None
+    if 0 < n == len(data.steps) - 1:
+        indices = evenly_spaced(len(data.steps), max(2, CELLS // (len(data.queries) * len(data.keys))))
         values = [
-            _non_zero(found, [[round(weight, DECIMALS) for weight in row] for row in found.weights[m]]) for m in shown
+            _non_zero(data, [[round(weight, DECIMALS) for weight in row] for row in data.weights[m]]) for m in indices
         ]
-        over = Over([f"Step {found.steps[m]}" for m in shown], values)
-        left = len(found.steps) - len(shown)
-        note += f" The slider leaves out {left} of {len(found.steps)} steps." if left else ""
+        slider = Over([f"Step {data.steps[m]}" for m in indices], values)
+        omitted = len(data.steps) - len(indices)
+        note += f" The slider leaves out {omitted} of {len(data.steps)} steps." if omitted else ""
     return Heat(
-        name=title, title=title, note=note, rows=_labels(found.queries), unit="weight", columns=_labels(found.keys),
-        values=_non_zero(found, found.weights[n]), axes=("query", "key"), largest=most, over=over, picture=True,
+        name=title, title=title, note=note, rows=_labels(data.queries), unit="weight", columns=_labels(data.keys),
+        values=_non_zero(data, data.weights[n]), axes=("query", "key"), largest=largest, over=slider, picture=True,
     )  # fmt: skip
 
 
-def _heat_of_change(found: "Evolution") -> Heat:
-    n = len(found.steps) - 1
+def _heat_of_change(data: "Evolution") -> Heat:
+    n = len(data.steps) - 1
     return Heat(
-        name="Difference", title=f"Step {found.steps[n]} minus step {found.steps[0]}",
-        note=f"Red cells grew and blue cells fell.{_note_on_empty_cells(found)}",
-        rows=_labels(found.queries), columns=_labels(found.keys), values=_non_zero(found, found.from_start(n)),
+        name="Difference", title=f"Step {data.steps[n]} minus step {data.steps[0]}",
+        note=f"Red cells grew and blue cells fell.{_note_on_empty_cells(data)}",
+        rows=_labels(data.queries), columns=_labels(data.keys), values=_non_zero(data, data.from_start(n)),
         axes=("query", "key"), signed=True, unit="difference of weights", picture=True,
     )  # fmt: skip
 
 
-def _non_zero(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
+def _non_zero(data: "Evolution", values: list[list[float]]) -> list[list[Number]]:
     """Return the values of a grid, with None in cells whose weight is 0 at every step."""
     return [
         [None if always_zero else value for value, always_zero in zip(*rows, strict=True)]
-        for rows in zip(values, found.always_zero, strict=True)
+        for rows in zip(values, data.always_zero, strict=True)
     ]
 
 
-def _note_on_empty_cells(found: "Evolution") -> str:
-    return " Cells without a number have no weight at any step." if any(map(any, found.always_zero)) else ""
+def _note_on_empty_cells(data: "Evolution") -> str:
+    return " Cells without a number have no weight at any step." if any(map(any, data.always_zero)) else ""
 
 
 def _labels(tokens: list[str]) -> list[str]:
@@ -159,57 +159,57 @@ def _labels(tokens: list[str]) -> list[str]:
     return [token if token.strip() else "␣" for token in tokens]
 
 
-def _induction_curves(found: "Evolution") -> Curves:
+def _induction_curves(data: "Evolution") -> Curves:
     """Return the curves of each head's induction score over the steps, sorted by last score, highest first."""
-    heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
-    heads.sort(key=lambda head: -found.induction_of(*head)[-1])
+    heads = [(i, j) for i, row in enumerate(data.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
+    heads.sort(key=lambda head: -data.induction_of(*head)[-1])
     return Curves(
         name="Induction", title="Induction of every head", x="step", y="induction",
         note="Induction is the attention of a repeated token to the tokens that followed its earlier occurrences.",
-        series=[Curve(short_head(i, j), found.steps, found.induction_of(i, j)) for i, j in heads],
+        series=[Curve(short_head(i, j), data.steps, data.induction_of(i, j)) for i, j in heads],
     )  # fmt: skip
 
 
-def _scatter_of_embeddings(found: "Evolution") -> Scatter:
+def _scatter_of_embeddings(data: "Evolution") -> Scatter:
     """Return a scatter plot of the tokens' paths, with a point per token and step."""
     points: list[Point] = []
-    for name, path in zip(_labels(found.embedded), found.paths, strict=True):
+    for name, path in zip(_labels(data.embedded), data.paths, strict=True):
         for n, (x, y) in enumerate(path):
-            points.append(Point(x, y, f"{name}, step {found.steps[n]}", name, len(points) - 1 if n else None))
-    shares = [f"{axis} has {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
+            points.append(Point(x, y, f"{name}, step {data.steps[n]}", name, len(points) - 1 if n else None))
+    shares = [f"{axis} has {share:.0%} of the variance" for axis, share in zip("xy", data.share, strict=True)]
     return Scatter(
         name="Embeddings", title="Token embeddings by step", note=", ".join(shares),
         x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True, picture=True,
     )  # fmt: skip
 
 
-def evolution_sentences(found: "Evolution") -> list[str]:
+def evolution_sentences(data: "Evolution") -> list[str]:
     """Write findings on the induction head, the largest change of a weight, and the sharpness of attention."""
-    numbers: dict[str, Any] = {"start": found.steps[0], "end": found.steps[-1], "least": GREW}
-    best = found.induction_head()
-    if best is not None and (found.formed(*best) is not None or repeats(found.queries)):
-        formed, scores = found.formed(*best), found.induction_of(*best)
+    numbers: dict[str, Any] = {"start": data.steps[0], "end": data.steps[-1], "least": GREW}
+    best = data.induction_head()
+    if best is not None and (data.formed(*best) is not None or repeats(data.queries)):
+        formed, scores = data.formed(*best), data.induction_of(*best)
         numbers |= {"layer": best[0], "head": best[1], "last": scores[-1], "found": formed is not None}
         if formed:
-            numbers |= {"formed": found.steps[formed], "previous": found.steps[formed - 1], "first": scores[formed - 1]}
-    weight, cell = found.strongest(0)
-    numbers["spread"] = math.exp(found.entropy[-1])
-    if len(found.steps) > 1:
-        cell = found.most_changed() or cell
-        before, after = (found.weights[n][cell[0]][cell[1]] for n in (0, -1))
+            numbers |= {"formed": data.steps[formed], "previous": data.steps[formed - 1], "first": scores[formed - 1]}
+    weight, cell = data.strongest(0)
+    numbers["spread"] = math.exp(data.entropy[-1])
+    if len(data.steps) > 1:
+        cell = data.most_changed() or cell
+        before, after = (data.weights[n][cell[0]][cell[1]] for n in (0, -1))
         numbers |= {"before": before, "after": after, "change": abs(after - before)}
         numbers |= {
-            "same": abs(found.entropy[0] - found.entropy[-1]) < SAME,
-            "start_spread": math.exp(found.entropy[0]),
+            "same": abs(data.entropy[0] - data.entropy[-1]) < SAME,
+            "start_spread": math.exp(data.entropy[0]),
         }
-        numbers["how"] = "sharper" if found.entropy[-1] < found.entropy[0] else "broader"
+        numbers["how"] = "sharper" if data.entropy[-1] < data.entropy[0] else "broader"
     else:
         numbers["weight"] = weight
     names = [
         quoted(tokens[n]) + (f" ({n})" if tokens.count(tokens[n]) > 1 else "")
-        for tokens, n in zip((found.queries, found.keys), cell, strict=True)
+        for tokens, n in zip((data.queries, data.keys), cell, strict=True)
     ]
-    itself = cell[0] == cell[1] and found.queries == found.keys
+    itself = cell[0] == cell[1] and data.queries == data.keys
     return sentences(TABLE, numbers | {"query": names[0], "key": "itself" if itself else names[1]})
 
 
@@ -260,7 +260,7 @@ class Evolution(TracesAnswer):
 
     def rows(self) -> list[Row]:
         """Return a row per step: entropy, change, strongest link, and every head's induction score."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for n, step in enumerate(self.steps):
             weight, (i, j) = self.strongest(n)
             row: Row = {
@@ -269,8 +269,8 @@ class Evolution(TracesAnswer):
             }  # fmt: skip
             for layer, scores in enumerate(self.induction[n] if self.induction else []):
                 row |= {f"induction {layer}.{h}": None if math.isnan(x) else x for h, x in enumerate(scores)}
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def data(self) -> dict[str, object]:
         """Return all fields for JSON, except the traces and the training log."""
@@ -286,7 +286,7 @@ class Evolution(TracesAnswer):
     def from_start(self, n: int) -> list[list[float]]:
         """Return the weights at steps[n] minus those at the first step."""
         return [
-            [now - then for now, then in zip(*rows, strict=True)]
+            [last - first for last, first in zip(*rows, strict=True)]
             for rows in zip(self.weights[n], self.weights[0], strict=True)
         ]
 
@@ -334,20 +334,20 @@ class Evolution(TracesAnswer):
         scores = self.induction_of(layer, head)
         if not scores or not scores[-1] >= FORMED:
             return None
-        below = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
-        return below[-1] + 1 if below else 0
+        low_steps = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
+        return low_steps[-1] + 1 if low_steps else 0
 
 
 def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     """Open the watched traces of a run, as (step, trace) sorted by step. A trace is read on first access."""
     check_watched_traces(run)
-    found = []
+    traces = []
     for step, file in run_files_by_step(run / WATCH, ".safetensors"):
         trace, *others = open_traces(file)
         if others:
             raise RegardError(f"{str(file)!r} has several traces, expected the trace that a run keeps")
-        found.append((step, trace))
-    return found
+        traces.append((step, trace))
+    return traces
 
 
 def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
@@ -365,7 +365,7 @@ def evolution(
     if not traces:
         raise RegardError("evolution: got no trace, expected at least one")
     steps = [(step, *_attention_of_stack(trace, part)) for step, trace in traces]
-    _, first, rows, columns, what = steps[0]
+    _, first, rows, columns, stack = steps[0]
     layer = from_zero("layer", layer, len(first), "there are")
     head = None if head is None else from_zero("head", head, first[0].shape[0], "there are")
     tables = []
@@ -379,11 +379,11 @@ def evolution(
     ends = sorted({0, len(steps) - 1})
     names, paths, share = _embedding_paths([queries for _, _, queries, _, _ in steps])
     return Evolution(
-        what=what, layer=layer, head=head, steps=[step for step, *_ in steps],
+        what=stack, layer=layer, head=head, steps=[step for step, *_ in steps],
         queries=[token.text for token in rows.tokens], keys=[token.text for token in columns.tokens],
         weights=stacked.tolist(), entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(), change=[0.0, *change],
         embedded=names, paths=paths, share=share,
-        induction=[] if what == CROSS else _induction_scores([queries for _, _, queries, _, _ in steps]),
+        induction=[] if stack == CROSS else _induction_scores([queries for _, _, queries, _, _ in steps]),
         about=Read.of(traces[-1][1]), traces=[traces[n][1] for n in ends], names=[f"step {steps[n][0]}" for n in ends],
     )  # fmt: skip
 
@@ -409,7 +409,7 @@ def _induction_scores(traces: Sequence[Trace]) -> list[list[list[float]]]:
     if len(set(ids[:-1])) == len(ids[:-1]):
         return []
     scores = [head_scores(trace) for trace in traces]
-    return [each.induction.tolist() for each in scores] if scores[0].inductions else []
+    return [score.induction.tolist() for score in scores] if scores[0].inductions else []
 
 
 def _embedding_paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tuple[float, float]]], tuple[float, float]]:
@@ -421,6 +421,6 @@ def _embedding_paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tupl
     tables = (trace.token_embeddings for trace in traces)
     rows: list[Float[Tensor, "n M"]] = [table[positions].double() for table in tables if table is not None]
     flat = plane(torch.cat(rows))
-    points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
+    points = torch.stack([flat.place(row) for row in rows])  # (steps, n, 2)
     paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(positions))]
     return [traces[0].tokens[n].text for n in positions], paths, flat.share

@@ -53,7 +53,7 @@ def train_and_follow(
         info = read_run_info(folder)
         settings = info.settings
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
-    chosen = with_changes(settings, changes)
+    run_settings = with_changes(settings, changes)
     board = tensorboard_option_writer() if tensorboard else None
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
@@ -61,11 +61,11 @@ def train_and_follow(
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
         if pairs is not None:
-            run = prepare_pair_run(pairs, folder, chosen, options)
+            run = prepare_pair_run(pairs, folder, run_settings, options)
         elif files:
-            run = prepare_text_run(files, folder, chosen, options)
+            run = prepare_text_run(files, folder, run_settings, options)
         else:
-            run = prepare_repeated_run(folder, chosen, options)
+            run = prepare_repeated_run(folder, run_settings, options)
         if processes is not None and is_main:
             processes.wait()
         follow_run_in_terminal(run, board=board, processes=processes)
@@ -98,9 +98,9 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
             del speed[:-50]
             rate = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=rate)
-            held = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
-            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {rate}"
-            if is_main and (held or (not has_progress_bar and len(speed) == 1)):  # print a first line early
+            held_out = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
+            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held_out}, {rate}"
+            if is_main and (held_out or (not has_progress_bar and len(speed) == 1)):  # print a first line early
                 print_line(progress_line)
             if writer is not None:
                 writer.add_scalar("loss", metrics.loss, metrics.step)
@@ -131,12 +131,12 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
     best = "" if final_state.best is None else f", smallest held-out loss {final_state.best:.4f}"
     print_line(f"Step {final_state.step} of {settings.steps}: {ended}{best}")
     writes = "translate" if run.held else "generate"
-    held = sorted((pair.source for pair in run.held), key=len)
-    texts = (each for each in (run.prompt, *held, run.watched, "Once upon a time") if isinstance(each, str))
-    text = next(each for each in texts if not each.startswith("-"))  # it would look like an option
-    called = shlex.join([text, "--model", str(run.folder)])
-    more = ["Now run:", *(f"  regard {verb} {called}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
-    for line in ["", *plain_lines_of_parts(training.shown(out.width), out.width), *more]:
+    sources = sorted((pair.source for pair in run.held), key=len)
+    texts = (sample for sample in (run.prompt, *sources, run.watched, "Once upon a time") if isinstance(sample, str))
+    text = next(sample for sample in texts if not sample.startswith("-"))  # it would look like an option
+    command = shlex.join([text, "--model", str(run.folder)])
+    hint = ["Now run:", *(f"  regard {verb} {command}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
+    for line in ["", *plain_lines_of_parts(training.shown(out.width), out.width), *hint]:
         print_line(line)
     print_line(f"Wrote {run.folder}", style="dim")
     if final_state.step < settings.steps:

@@ -45,9 +45,9 @@ class ProcessGroup:
         """Return the sum of a number over all processes."""
         return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
 
-    def any(self, asked: bool) -> bool:
+    def any(self, flag: bool) -> bool:
         """Return whether any process was asked to stop."""
-        return self.sum(float(asked)) > 0
+        return self.sum(float(flag)) > 0
 
 
 @contextmanager
@@ -138,9 +138,9 @@ def train(
         started, rate = time.perf_counter(), settings.learning_rate(state.step)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        batches, place = [], state.place
+        batches, position = [], state.place
         for _ in range(settings.accumulate):
-            batch, place = data.batch(place)
+            batch, position = data.batch(position)
             batches.append(batch)
         tokens = sum(batch.tokens for batch in batches)
         optimiser.zero_grad(set_to_none=True)
@@ -159,7 +159,7 @@ def train(
             if not math.isfinite(float(norm)):
                 _check_training_gradients(model, state.step)
         optimiser.step()
-        state = replace(state, step=state.step + 1, place=place)
+        state = replace(state, step=state.step + 1, place=position)
         last, stopping = state.step == settings.steps, stop() if processes is None else processes.any(stop())
         validation = None
         if last or training_step_due(state.step, settings.evaluate_every):
@@ -176,9 +176,9 @@ def train(
     return state
 
 
-def training_step_due(step: int, every: int) -> bool:
-    """Return whether a step number is a multiple of `every`. False if `every` is 0."""
-    return every > 0 and step % every == 0
+def training_step_due(step: int, interval: int) -> bool:
+    """Return whether a step number is a multiple of `interval`. False if `interval` is 0."""
+    return interval > 0 and step % interval == 0
 
 
 @torch.no_grad()

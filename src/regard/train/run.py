@@ -140,7 +140,7 @@ def _prepare_from_texts(
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
     config = text_config(len(tokenizer), settings)
     notes = (f"Data: {len(ids):,} tokens, {len(data.held):,} of them held out. Vocabulary: {len(tokenizer):,} tokens.",)
-    for option, text, most in (
+    for option, text, limit in (
         ("--watch", options.watch, settings.block),
         ("--prompt", options.prompt, settings.block - 1),
     ):
@@ -148,8 +148,8 @@ def _prepare_from_texts(
             continue
         check_text(text, option)
         count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-        if count > most:
-            raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, but this block allows at most {most}")
+        if count > limit:
+            raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, but this block allows at most {limit}")
     info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
     run = _prepare_run(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
@@ -168,34 +168,34 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     pairs = read_training_pairs(file)
     if settings.held_out < 1:
         settings = replace(settings, held_out=float(max(1, round(settings.held_out * len(pairs)))))
-    training, held = hold_out(pairs, int(settings.held_out), settings.seed)
+    training, held_out = hold_out(pairs, int(settings.held_out), settings.seed)
     tokenizer = _tokenizer_of_run(
         folder, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
     )
-    kept, long = encode_pairs(tokenizer, training, settings.block)
-    validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # no length limit in validation
-    if not kept:
+    ids, long = encode_pairs(tokenizer, training, settings.block)
+    validating, _ = encode_pairs(tokenizer, held_out, 1 << 30)  # no length limit in validation
+    if not ids:
         raise RegardError(f"block: got {settings.block}, but every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
-    data = PairBatches(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
+    data = PairBatches(ids, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
     config = TransformerConfig.translator(
         len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
-    left_out = len(pairs) - len(training) - len(held)
+    left_out = len(pairs) - len(training) - len(held_out)
     notes: tuple[str, ...] = (
-        f"Data: {len(kept):,} training pairs, {len(held):,} held-out pairs. Vocabulary: {len(tokenizer):,} tokens.",
+        f"Data: {len(ids):,} training pairs, {len(held_out):,} held-out pairs. Vocabulary: {len(tokenizer):,} tokens.",
     )
     if left_out:
         notes += (f"Pairs left out because they share a sentence with a held-out pair: {left_out:,}.",)
     if long:
         notes += (f"Pairs left out of training because they have more than {settings.block} tokens (block): {long:,}.",)
-    watched = None if options.watch is None else watched_pair(options.watch, held, str(file))
+    watched = None if options.watch is None else watched_pair(options.watch, held_out, str(file))
     if options.prompt is not None:
         check_text(options.prompt, "--prompt")
     info = RunInfo("pairs", settings, config, source_files([file]), options.watch, options.prompt)
     run = _prepare_run(folder, info, tokenizer, data, notes, options)
-    return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
+    return replace(run, held=tuple(held_out), watched=watched, prompt=options.prompt)
 
 
 def run_training(
@@ -295,10 +295,10 @@ def _is_finished(folder: Path, info: RunInfo) -> bool:
     """Return whether a run's loss curve is up to date and the watched trace of the last step exists."""
     step = info.settings.steps
     try:
-        drawn = (folder / LOSS).stat().st_mtime >= (folder / POINTER).stat().st_mtime
+        has_plot = (folder / LOSS).stat().st_mtime >= (folder / POINTER).stat().st_mtime
     except OSError:
         return False
-    return drawn and (info.watch is None or (folder / WATCH / f"step-{step:06d}.safetensors").is_file())
+    return has_plot and (info.watch is None or (folder / WATCH / f"step-{step:06d}.safetensors").is_file())
 
 
 def _tokenizer_of_run(

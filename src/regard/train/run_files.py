@@ -37,9 +37,9 @@ class Log:
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG
-        kept = [line for line in read_log(run) if line["step"] <= step] if self.file.exists() else []
+        lines = [line for line in read_log(run) if line["step"] <= step] if self.file.exists() else []
         with whole(self.file) as file:
-            file.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
+            file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
 
     def add(self, report: Any) -> None:
         """Append a line with an update's metrics."""
@@ -55,8 +55,8 @@ def read_log(run: Path) -> list[Line]:
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    with open_regular(file) as opened:
-        lines = opened.read().split(b"\n")[:-1]
+    with open_regular(file) as stream:
+        lines = stream.read().split(b"\n")[:-1]
     return [_parsed_log_line(file, number, line) for number, line in enumerate(lines, 1)]
 
 

@@ -140,11 +140,11 @@ def load_checkpoint(
     for n in range(torch.cuda.device_count()):
         if f"random.cuda.{n}" in tensors:
             torch.cuda.set_rng_state(tensors[f"random.cuda.{n}"].cpu(), n)
-    threads, here = notes_content.get("threads"), torch.get_num_threads()
+    threads, current = notes_content.get("threads"), torch.get_num_threads()
     notes = (
         ()
-        if threads == here
-        else (f"The run used {threads} threads before and uses {here} now, so results may differ in the last bits.",)
+        if threads == current
+        else (f"The run used {threads} threads before and uses {current} now, so results may differ in the last bits.",)
     )
     return state, notes
 
@@ -153,8 +153,8 @@ def remove_run_leftovers(run: Path) -> None:
     """Remove the unfinished files and checkpoints of a killed run."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
-    for place in (run, run / WATCH):
-        remove_leftovers(place)
+    for path in (run, run / WATCH):
+        remove_leftovers(path)
 
 
 def size_of_checkpoint(model: Transformer) -> int:
@@ -166,7 +166,7 @@ def _optimizer_tensors(model: Transformer, optimiser: torch.optim.Optimizer) -> 
     """Return the optimizer's moments and the random number states, as named CPU tensors."""
     tensors = {"random": torch.get_rng_state()}  # for dropout, per device
     if torch.cuda.is_available():
-        tensors |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
+        tensors |= {f"random.cuda.{n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
     for name, parameter in weights_of(model).items():
         moments = optimiser.state[parameter]
         tensors[f"mean.{name}"] = moments["exp_avg"].detach().cpu().contiguous()
@@ -228,8 +228,8 @@ def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
     if existing.kind != info.kind:
         raise RegardError(f"--resume {str(run)!r}: it is a run of kind {existing.kind!r}, not {info.kind!r}")
     for name in existing.settings.differences(info.settings):
-        old, given = getattr(existing.settings, name), getattr(info.settings, name)
-        raise RegardError(f"--resume {str(run)!r}: its {name} is {old!r}, not {given!r}: name another folder")
+        old, new = getattr(existing.settings, name), getattr(info.settings, name)
+        raise RegardError(f"--resume {str(run)!r}: its {name} is {old!r}, not {new!r}: name another folder")
     if [source.sha256 for source in existing.sources] != [source.sha256 for source in info.sources]:
         raise RegardError(f"--resume {str(run)!r}: it was trained on other texts: name another folder")
     if existing.config != info.config:
@@ -242,9 +242,9 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
-    named = f"--out {str(run)!r}"
-    taken = f"{named}: another regard train is writing to it: wait for it to end, stop it, or name another folder"
-    lock = files.lock_folder(run, taken, f"{named} cannot be written to")
+    option = f"--out {str(run)!r}"
+    message = f"{option}: another regard train is writing to it: wait for it to end, stop it, or name another folder"
+    lock = files.lock_folder(run, message, f"{option} cannot be written to")
     try:
         check_run_folder(run, info, resume=resume)
     except RegardError:
@@ -287,8 +287,8 @@ def read_run_info(run: Path) -> RunInfo:
 def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
     """Raise RegardError if disk space or memory isn't sufficient for a run, before its model is created."""
     device, helps = training_device(), "a smaller batch, block or model"
-    what = f"training {_tokens_per_batch(config, settings):,} tokens at a time"
-    require_memory(training_memory(config, settings), device, what, helps)
+    purpose = f"training {_tokens_per_batch(config, settings):,} tokens at a time"
+    require_memory(training_memory(config, settings), device, purpose, helps)
     with torch.device("meta"):
         model = Transformer(config)
     if device.type != "cpu":  # the model and every checkpoint also need memory on the CPU

@@ -66,13 +66,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
-            given = getattr(self, name)
-            if needed := kind_needed(given, kind):
-                raise RegardError(f"{name}: got {given!r}, expected {needed}")
-        least = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
-        least |= {"accumulate": 1} | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
-        least |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
-        for name, number in least.items():
+            value = getattr(self, name)
+            if expected := kind_needed(value, kind):
+                raise RegardError(f"{name}: got {value!r}, expected {expected}")
+        lowest = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
+        lowest |= {"accumulate": 1} | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
+        lowest |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
+        for name, number in lowest.items():
             if getattr(self, name) < number:
                 raise RegardError(f"{name}: got {getattr(self, name)}, expected {number} or more")
         if self.seed >= 1 << 32:
@@ -114,8 +114,8 @@ class Settings:
     def differences(self, other: "Settings") -> list[str]:
         """Return the names of differing settings that must be equal when a run resumes."""
         free = {"rate", "least_rate", "steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
-        mine, theirs = asdict(self), asdict(other)
-        return [name for name in mine if name not in free and mine[name] != theirs[name]]
+        values, others = asdict(self), asdict(other)
+        return [name for name in values if name not in free and values[name] != others[name]]
 
 
 @dataclass(frozen=True)
@@ -140,19 +140,19 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     Raises:
         RegardError: a name isn't a setting, or a value is wrong.
     """
-    known = [field.name for field in fields(Settings)]
-    for name in sorted(set(changes) - set(known)):
-        near = near_name(name, known)
-        meant = f"Did you mean {near!r}?" if near else f"Settings are {', '.join(known)}."
+    names = [field.name for field in fields(Settings)]
+    for name in sorted(set(changes) - set(names)):
+        match = near_name(name, names)
+        meant = f"Did you mean {match!r}?" if match else f"Settings are {', '.join(names)}."
         raise RegardError(f"settings: {name!r} isn't a setting. {meant}")
     return replace(settings, **changes)
 
 
 def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
     """Return the model config of a next-token run. Raises RegardError if sizes don't fit."""
-    most = settings.block if settings.positions == "learned" else None  # other encodings have no table
+    length = settings.block if settings.positions == "learned" else None  # other encodings have no table
     return TransformerConfig.nanogpt(
-        vocabulary, length=most, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        vocabulary, length=length, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
     )  # fmt: skip
 

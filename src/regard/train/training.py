@@ -88,16 +88,16 @@ class Training(Answer):
         """Return the title, with the first and last loss."""
         if not self.log:
             return "Training loss: no update yet"
-        ends = ", ".join(f"{each['loss']:.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
-        held = [each for each in self.log if each["validation"] is not None][-1:]
-        return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
+        ends = ", ".join(f"{line['loss']:.2f} at step {line['step']:.0f}" for line in (self.log[0], self.log[-1]))
+        last = [line for line in self.log if line["validation"] is not None][-1:]
+        return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in last)
 
     def findings(self) -> list[str]:
         """Write how training and held-out losses changed. Returns an empty list if no loss is finite."""
-        finite = [each["loss"] for each in self.log if math.isfinite(each["loss"])]
+        finite = [line["loss"] for line in self.log if math.isfinite(line["loss"])]
         if not finite:
             return []
-        size, held = max(1, len(finite) // PART), evaluations(self.log)
+        size, evals = max(1, len(finite) // PART), evaluations(self.log)
         first, last = sum(finite[:size]) / size, sum(finite[-size:]) / size
         chance = math.log(self.vocabulary) if self.vocabulary > 1 else None
         numbers: dict[str, Any] = {
@@ -105,46 +105,46 @@ class Training(Answer):
             "start": self.log[0]["step"], "end": self.log[-1]["step"], "vocabulary": self.vocabulary,
             "mean": f" (mean of {size} updates)" if size > 1 else "", "better": (chance or 0) - last,
         }  # fmt: skip
-        if held:
-            best = min(held, key=lambda each: each.validation)
+        if evals:
+            best = min(evals, key=lambda point: point.validation)
             numbers |= {
-                "held": held[-1].validation, "at": held[-1].step, "lowest": best.validation, "then": best.step,
-                "overfits": held[-1].loss < best.loss, "rose": held[-1].validation - best.validation,
-                "fell": held[-2].validation - held[-1].validation if len(held) > 2 and best is held[-1] else 0.0,
-                "gap": held[-1].validation - last,
+                "held": evals[-1].validation, "at": evals[-1].step, "lowest": best.validation, "then": best.step,
+                "overfits": evals[-1].loss < best.loss, "rose": evals[-1].validation - best.validation,
+                "fell": evals[-2].validation - evals[-1].validation if len(evals) > 2 and best is evals[-1] else 0.0,
+                "gap": evals[-1].validation - last,
             }  # fmt: skip
         return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
         """Return a row per update, with its loss and held-out loss."""
-        return [{"step": each["step"], "loss": each["loss"], "held_out": each["validation"]} for each in self.log]
+        return [{"step": line["step"], "loss": line["loss"], "held_out": line["validation"]} for line in self.log]
 
     def panels(self) -> list[Panel]:
         """Return the loss curve and tables of evaluations. A terminal shows some of them, or the curve."""
         measured = evaluations(self.log)
-        shown = [measured[n] for n in evenly_spaced(len(measured), MOST)]
+        selected = [measured[n] for n in evenly_spaced(len(measured), MOST)]
         panels: list[Panel] = [replace(self.loss(), screen=len(measured) < 2 and len(self.log) > 1, picture=True)]
-        if len(shown) < len(measured):
-            part = f", {len(shown)} of {len(measured)} (all in {LOG})"
-            panels.append(_table_of_evaluations("Some evaluations", shown, part, screen=True))
+        if len(selected) < len(measured):
+            part = f", {len(selected)} of {len(measured)} (all in {LOG})"
+            panels.append(_table_of_evaluations("Some evaluations", selected, part, screen=True))
         if len(measured) > 1:
-            panels.append(_table_of_evaluations("Evaluations", measured, screen=len(shown) == len(measured)))
+            panels.append(_table_of_evaluations("Evaluations", measured, screen=len(selected) == len(measured)))
         return panels
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
         """Return the panels with these names. Default: the loss curve, with fewer points."""
         return super().chosen(names) if names else [self.loss(DRAWN)]
 
-    def loss(self, most: int = POINTS) -> Curves:
-        """Return the loss curve. With more than `most` updates, its points are means of equally many updates."""
-        training, size = _curve("training", [(each["step"], each["loss"]) for each in self.log], most)
+    def loss(self, limit: int = POINTS) -> Curves:
+        """Return the loss curve. With more than `limit` updates, its points are means of equally many updates."""
+        training, size = _curve("training", [(line["step"], line["loss"]) for line in self.log], limit)
         smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
         points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
-        held = [(each["step"], loss) for each in self.log if (loss := each["validation"]) is not None]
-        note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held)
+        held_out = [(line["step"], loss) for line in self.log if (loss := line["validation"]) is not None]
+        note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held_out)
         return Curves(
             name="Loss", title="Loss, step by step", note=note, caption=note, x="step", y="loss in nats per token",
-            series=[training, *([_curve("held out", held, most)[0]] if held else [])], unbounded=True,
+            series=[training, *([_curve("held out", held_out, limit)[0]] if held_out else [])], unbounded=True,
         )  # fmt: skip
 
 
@@ -165,31 +165,31 @@ def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> 
 
 def evaluations(log: Log) -> list[Evaluation]:
     """Return every held-out loss in order, with the mean training loss since the previous evaluation."""
-    found: list[Evaluation] = []
+    result: list[Evaluation] = []
     since: list[float] = []
-    for each in log:
-        since.append(each["loss"])
-        if each["validation"] is not None:
-            found.append(Evaluation(each["step"], sum(since) / len(since), each["validation"]))
+    for line in log:
+        since.append(line["loss"])
+        if line["validation"] is not None:
+            result.append(Evaluation(line["step"], sum(since) / len(since), line["validation"]))
             since = []
-    return found
+    return result
 
 
-def _table_of_evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
-    rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
+def _table_of_evaluations(name: str, points: Sequence[Evaluation], suffix: str = "", *, screen: bool) -> Table:
+    rows: list[list[Cell]] = [[point.step, point.loss, point.validation] for point in points]
     return Table(
-        name=name, title=f"Loss at evaluations{more}", rows=rows, screen=screen, brief=bool(more),
+        name=name, title=f"Loss at evaluations{suffix}", rows=rows, screen=screen, brief=bool(suffix),
         note="Loss is the mean since the previous evaluation, and bars show the held-out loss.",
         columns=[Column("step", 0), Column("loss", 2, unbounded=True),
                  Column("held out", 2, bar=True, unbounded=True)],
     )  # fmt: skip
 
 
-def _curve(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:
-    """Return a curve of at most `most` points, and the number of values per point, a power of two."""
+def _curve(name: str, points: Sequence[tuple[int, float]], limit: int) -> tuple[Curve, int]:
+    """Return a curve of at limit `limit` points, and the number of values per point, a power of two."""
     steps, values = [step for step, _ in points], [value for _, value in points]
     size = 1
-    while -(-len(values) // size) > most:
+    while -(-len(values) // size) > limit:
         size *= 2
     if size == 1:
         return Curve(name, steps, values), 1
@@ -202,6 +202,6 @@ def _curve(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[C
     return Curve(name, last, means.tolist(), first, low.tolist(), high.tolist()), size
 
 
-def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return at most `most` evenly spaced numbers from 0 to count - 1, including the first and the last."""
-    return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))
+def evenly_spaced(count: int, limit: int) -> list[int]:
+    """Return at limit `limit` evenly spaced numbers from 0 to count - 1, including the first and the last."""
+    return [round(n * (count - 1) / (limit - 1)) for n in range(limit)] if count > limit else list(range(count))

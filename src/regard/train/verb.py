@@ -38,8 +38,8 @@ def train(
     """Train a small transformer on texts, on sentence pairs (--pairs) or on repeated letters (--repeated)."""
     sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
-        given = "several" if sources else "none"
-        raise RegardError(f"train: got {given}, expected exactly one of text files, --pairs FILE and --repeated")
+        count = "several" if sources else "none"
+        raise RegardError(f"train: got {count}, expected exactly one of text files, --pairs FILE and --repeated")
     if out is None:
         raise RegardError("--out is needed: the folder for the run")
     sources_read = files or ([] if pairs is None else [pairs])
@@ -53,8 +53,8 @@ def train(
         check_place_for_run(out, resume=resume)
 
     if is_main and not sys.stdout.isatty():  # write a first line to pipes immediately
-        read = ", ".join(map(str, sources_read))
-        print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
+        names = ", ".join(map(str, sources_read))
+        print("Drawing repeated letters …" if repeated else f"Reading {names} …", flush=True)
     from regard.train.follow import train_and_follow
 
     options = RunOptions(resume, watch, prompt)
@@ -84,23 +84,23 @@ def evolve(
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
     """Return changed settings by name, from --config, --set NAME=VALUE and --steps. Later ones have priority."""
     changes: dict[str, Any] = {} if config is None else read_training_settings(config)
-    named = set()
-    for each in settings:
-        name, equals, text = each.partition("=")
+    names = set()
+    for setting in settings:
+        name, equals, text = setting.partition("=")
         if not equals or not name.strip():
-            raise RegardError(f"--set {each!r}: expected NAME=VALUE")
+            raise RegardError(f"--set {setting!r}: expected NAME=VALUE")
         changes[name.strip()] = set_option_value(text.strip())
-        named.add(name.strip())
-    if steps is not None and "steps" in named and changes["steps"] != steps:
+        names.add(name.strip())
+    if steps is not None and "steps" in names and changes["steps"] != steps:
         raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: pass only one of them")
     return changes | ({} if steps is None else {"steps": steps})
 
 
 def set_option_value(text: str) -> int | float | bool | str | None:
     """Convert the text of a --set value to a number, True, False, None or a string."""
-    known = {"true": True, "false": False, "none": None}
-    if text.lower() in known:
-        return known[text.lower()]
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)
