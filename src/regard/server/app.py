@@ -50,9 +50,9 @@ def question_routes(
     """Return the routes that answer questions to models and embedding indexes, and report or stop running jobs."""
     routes = APIRouter()
 
-    async def reply(asked: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:
+    async def reply(query: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:
         """Return the page that answers a question, from the cache if the question was asked before."""
-        question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
+        question = json.dumps([type(query).__name__, query.model_dump()], sort_keys=True)
         name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
         cached = cache.find(name)
         if cached is None:
@@ -61,39 +61,39 @@ def question_routes(
         return Response(cached.data, media_type="application/json", headers={"x-page": name})
 
     @routes.post("/api/traces")
-    async def trace(asked: TraceRequest, request: Request, x_job: JobName = None) -> Response:
+    async def trace(query: TraceRequest, request: Request, x_job: JobName = None) -> Response:
         """Trace texts and return their page. The header X-Page has its id."""
-        model = check_sizes(asked, models, limits)
-        other = None if asked.other is None else models[asked.other]
-        return await reply(asked, partial(trace_page, model, asked, limits, other=other), request, x_job)
+        model = check_sizes(query, models, limits)
+        other = None if query.other is None else models[query.other]
+        return await reply(query, partial(trace_page, model, query, limits, other=other), request, x_job)
 
     @routes.post("/api/pictures")
-    async def picture(asked: PictureRequest, request: Request, x_job: JobName = None) -> Response:
+    async def picture(query: PictureRequest, request: Request, x_job: JobName = None) -> Response:
         """Trace an image and return a page that shows where the model attends."""
-        model = check_sizes(asked, models, limits)
-        make = partial(picture_page, model, asked, picture_bytes(asked, limits), limits)
-        return await reply(asked, make, request, x_job)
+        model = check_sizes(query, models, limits)
+        make = partial(picture_page, model, query, picture_bytes(query, limits), limits)
+        return await reply(query, make, request, x_job)
 
     @routes.post("/api/generations")
-    async def generate(asked: GenerationRequest, request: Request, x_job: JobName = None) -> Response:
+    async def generate(query: GenerationRequest, request: Request, x_job: JobName = None) -> Response:
         """Generate a continuation of a text and return a page with all its tokens."""
-        model = check_sizes(asked, models, limits)
-        return await reply(asked, partial(generation_page, model, asked, limits), request, x_job)
+        model = check_sizes(query, models, limits)
+        return await reply(query, partial(generation_page, model, query, limits), request, x_job)
 
     @routes.post("/api/experiments")
-    async def experiment(asked: ExperimentRequest, request: Request, x_job: JobName = None) -> Response:
+    async def experiment(query: ExperimentRequest, request: Request, x_job: JobName = None) -> Response:
         """Answer a question with a model, such as patching or attribution, and return its page."""
-        model = check_sizes(asked, models, limits)
-        return await reply(asked, partial(experiment_page, model, asked, limits), request, x_job)
+        model = check_sizes(query, models, limits)
+        return await reply(query, partial(experiment_page, model, query, limits), request, x_job)
 
     @routes.post("/api/corpora")
-    async def corpus(asked: CorpusRequest, request: Request, x_job: JobName = None) -> Response:
+    async def corpus(query: CorpusRequest, request: Request, x_job: JobName = None) -> Response:
         """Query an embedding index and return the page of the answer."""
         if not stores:
             raise HTTPException(422, "this server was started without a store: regard serve --store FOLDER")
         from regard.server.corpora import corpus_page  # servers without an index don't need it
 
-        return await reply(asked, lambda _: corpus_page(stores, asked, models), request, x_job)
+        return await reply(query, lambda _: corpus_page(stores, query, models), request, x_job)
 
     @routes.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
     @routes.get("/api/pages/{name}/panels/{panel}/places")
     async def places(name: Name, panel: Index, first: FirstIndex = 0, count: Count = 1) -> dict[str, Any]:
         """Return the positions of a panel's points or rows in the texts of an index, with their contexts."""
-        shown = page_of(name).places_of(panel)
-        return {"total": len(shown), "places": await work.run("regions", lambda _: shown.with_context(first, count))}
+        items = page_of(name).places_of(panel)
+        return {"total": len(items), "places": await work.run("regions", lambda _: items.with_context(first, count))}
 
     @routes.get("/api/pages/{name}/panels/{panel}/places/{number}/text")
     async def text_of_place(
@@ -258,15 +258,15 @@ def make_app(
             "version": __version__,
             "format": [FORMAT, VERSION],
             "models": [
-                {name: getattr(each, name) for name in ("name", "pairs", "limit", "writes", "pictures")}
-                for each in models
+                {name: getattr(model, name) for name in ("name", "pairs", "limit", "writes", "pictures")}
+                for model in models
             ],
             "texts": list(texts),
             "stores": [
-                {"name": name, "rows": sum(shard.rows for shard in each.manifest.shards), "unit": each.manifest.unit}
-                for name, each in zip(distinct_names([each.path for each in stores]), stores, strict=True)
+                {"name": name, "rows": sum(shard.rows for shard in store.manifest.shards), "unit": store.manifest.unit}
+                for name, store in zip(distinct_names([store.path for store in stores]), stores, strict=True)
             ],
-            "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
+            "pages": [{"id": name, "title": page.page.title} for name, page in pages.items()],
             "limits": {name: getattr(limits, name) for name in ("characters", "texts", "picture", "seconds")},
         }
 
@@ -280,8 +280,8 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     if len({path.name for path in paths}) == len(paths):
         return [path.name for path in paths]
     resolved = [path.resolve() for path in paths]
-    shared = os.path.commonpath([place.parent for place in resolved])
-    return [place.relative_to(shared).as_posix() for place in resolved]
+    shared = os.path.commonpath([path.parent for path in resolved])
+    return [path.relative_to(shared).as_posix() for path in resolved]
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -298,8 +298,8 @@ def _add_error_handlers(app: FastAPI) -> None:
             status, line = 422, f"{'.'.join(map(str, first['loc'][1:] or first['loc']))}: {first['msg']}"
         else:
             log.error("%s %s: %r", request.method, request.url.path, error)
-        shown = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
-        return JSONResponse({"error": shown}, status)
+        message = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
+        return JSONResponse({"error": message}, status)
 
     for kind in (HTTPException, RegardError, RequestValidationError, Exception):
         app.add_exception_handler(kind, error_response)

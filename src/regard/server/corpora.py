@@ -38,7 +38,7 @@ class PanelOccurrences:
         """Keep the shard and row of each occurrence. context: characters to show on each side."""
         names = {name: n for n, name in enumerate(dict.fromkeys(shards))}
         self._store, self._names, self._context = store, list(names), context
-        self._shards = np.fromiter((names[each] for each in shards), np.int32, len(shards))
+        self._shards = np.fromiter((names[shard] for shard in shards), np.int32, len(shards))
         self._rows = np.fromiter(rows, np.int64, len(shards))
 
     def __len__(self) -> int:
@@ -64,10 +64,10 @@ class PanelOccurrences:
         """Return the text in which an occurrence was embedded, and the number of the model that made the index."""
         self._check_number(number)
         model = model_of_store(self._store, models)
-        found = read_passage(models[model], self._occurrences_at([number]))
+        result = read_passage(models[model], self._occurrences_at([number]))
         return {
-            "model": model, "text": found.text, "start": found.start, "end": found.end, "document": found.document,
-            "first": found.first, "same": found.same,
+            "model": model, "text": result.text, "start": result.start, "end": result.end, "document": result.document,
+            "first": result.first, "same": result.same,
         }  # fmt: skip
 
     def _occurrences_at(self, numbers: Sequence[int]) -> Occurrences:
@@ -89,13 +89,13 @@ def model_of_store(store: Store, models: Sequence[Model]) -> int:
     command = ["regard serve --store", quote(str(store.path)), *([option] if maker.source else [])]
     served = ", ".join(model.name for model in models) or "no model"
     if maker.source:
-        needed = option
+        flags = option
     else:  # the index was made with the default model or a model object
-        needed = "no --model" if maker.name == DEFAULT_NAME else f"--model and the folder of {maker.name}"
+        flags = "no --model" if maker.name == DEFAULT_NAME else f"--model and the folder of {maker.name}"
     raise HTTPException(
         422,
         f"{store.path.name} was embedded with {maker.name}, this server was started with {served}: to read texts as it "
-        f"did start it with {needed}: {' '.join(command)}",
+        f"did start it with {flags}: {' '.join(command)}",
     )
 
 
@@ -106,27 +106,27 @@ def _digest_of_served_model(model: Model) -> str:
         return _digests[model]
 
 
-def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:
+def corpus_page(stores: Sequence[Store], query: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:
     """Query an embedding index and return the page of its answer.
 
     models: the server's models. An index can use only these and the default model.
     """
-    if asked.store >= len(stores):
-        raise HTTPException(422, f"store: got {asked.store}, but this server has {len(stores)}, numbered from 0")
-    store = stores[asked.store]
-    if asked.about == "heads":
+    if query.store >= len(stores):
+        raise HTTPException(422, f"store: got {query.store}, but this server has {len(stores)}, numbered from 0")
+    store = stores[query.store]
+    if query.about == "heads":
         return CachedPage(store.stats().page())
-    if asked.word is None:
+    if query.word is None:
         raise RegardError("word: a store is asked about one word")
-    if asked.about == "senses":
+    if query.about == "senses":
         no_model = _use_served_model(store, models)
-        senses = store.senses(asked.word, asked.senses, checked=0 if no_model else CHECKED)
+        senses = store.senses(query.word, query.senses, checked=0 if no_model else CHECKED)
         if no_model and any(sense.words for sense in senses.senses):  # words weren't verified by ablation
             senses = replace(senses, notes=(*senses.notes, no_model.detail))
         return senses_page(store, senses)
-    lines = store.find(asked.word, top=LINES)
-    places = PanelOccurrences(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
-    return CachedPage(lines.page(), places={0: places})
+    lines = store.find(query.word, top=LINES)
+    rows = PanelOccurrences(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
+    return CachedPage(lines.page(), places={0: rows})
 
 
 def _use_served_model(store: Store, models: Sequence[Model]) -> HTTPException | None:
@@ -139,26 +139,26 @@ def _use_served_model(store: Store, models: Sequence[Model]) -> HTTPException | 
     return None
 
 
-def senses_page(store: Store, found: Senses) -> CachedPage:
+def senses_page(store: Store, result: Senses) -> CachedPage:
     """Make the page of a word's senses for any number of occurrences.
 
     Points are sent as numbers. Texts of points and examples are read on request.
     """
-    order = found.order()
-    page = Page(found.title(), found.findings(), found.exactness())
+    order = result.order()
+    page = Page(result.title(), result.findings(), result.exactness())
     page.opening["view"] = "panel 0"
     points: Data = {
-        "kind": "cloud", "most": MOST, "groups": [sense_name(found, sense) for sense in found.senses],
-        "points": page.numbers.add(np.ascontiguousarray(found.points[order], np.float32)),
-        "of": page.numbers.add(found.clusters.labels[order].astype(np.uint16)),
+        "kind": "cloud", "most": MOST, "groups": [sense_name(result, sense) for sense in result.senses],
+        "points": page.numbers.add(np.ascontiguousarray(result.points[order], np.float32)),
+        "of": page.numbers.add(result.clusters.labels[order].astype(np.uint16)),
     }  # fmt: skip
-    scatter = panel_data(panels.senses_scatter(found, []))
+    scatter = panel_data(panels.senses_scatter(result, []))
     scatter_data = {name: value for name, value in scatter.items() if name not in ("drawn", "equal")}
-    page.panels = [scatter_data | points, *map(panel_data, panels.senses_tables(found))]
-    shown = found.found.take(order), found.found.take(panels.example_numbers(found))
+    page.panels = [scatter_data | points, *map(panel_data, panels.senses_tables(result))]
+    occurrences = result.found.take(order), result.found.take(panels.example_numbers(result))
     panel_numbers = 0, len(page.panels) - 1
-    places = {
-        panel: PanelOccurrences(store, each.shard, each.row.tolist(), found.context)
-        for panel, each in zip(panel_numbers, shown, strict=True)
+    by_panel = {
+        panel: PanelOccurrences(store, group.shard, group.row.tolist(), result.context)
+        for panel, group in zip(panel_numbers, occurrences, strict=True)
     }
-    return CachedPage(page, places=places, alone=found.page)
+    return CachedPage(page, places=by_panel, alone=result.page)

@@ -52,7 +52,7 @@ class ZoomMap:
     def size(self) -> int:
         """Return the size of queries, keys and cell means in bytes."""
         cells = -(-self.length // CELL) * -(-self.keys // CELL)
-        numbers = sum(each.numel() * each.element_size() for each in (self.weights.query, self.weights.key))
+        numbers = sum(tensor.numel() * tensor.element_size() for tensor in (self.weights.query, self.weights.key))
         return numbers + 4 * cells + self.heads * cells * 4 // 3
 
     @property
@@ -115,8 +115,8 @@ class ZoomMap:
             part = self._sum_of_heads[rows, cols]
             means[: part.shape[0], : part.shape[1]] = part
             return means / self.heads
-        for each in heads:
-            part = self._stored(each, level, rows, cols) if level >= FINEST else self._region(each, cell, rows, cols)
+        for index in heads:
+            part = self._stored(index, level, rows, cols) if level >= FINEST else self._region(index, cell, rows, cols)
             means[: part.shape[0], : part.shape[1]] += part
         return means / len(heads)
 
@@ -135,17 +135,17 @@ class ZoomMap:
         """Return the weights from a query to every key. Raises HTTPException if the query doesn't exist."""
         if not 0 <= query < self.length:
             raise HTTPException(404, f"query: got {query}, but there are {self.length}")
-        return self._mean_over_heads(head, lambda each: each[0, query : query + 1, :][0])
+        return self._mean_over_heads(head, lambda weights: weights[0, query : query + 1, :][0])
 
     def column(self, head: int | None, key: int) -> Float32[np.ndarray, " L"]:
         """Return the weights from every query to a key. Raises HTTPException if the key doesn't exist."""
         if not 0 <= key < self.keys:
             raise HTTPException(404, f"key: got {key}, but there are {self.keys}")
-        return self._mean_over_heads(head, lambda each: each[0, :, key : key + 1][:, 0])
+        return self._mean_over_heads(head, lambda weights: weights[0, :, key : key + 1][:, 0])
 
     def _mean_over_heads(self, head: int | None, read: Callable[[AttentionMap], Tensor]) -> Float32[np.ndarray, " n"]:
         heads = self._checked_heads(head)
-        return (sum(read(self._maps[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
+        return (sum(read(self._maps[index]).float() for index in heads) / len(heads)).numpy()  # type: ignore[union-attr]
 
     def _checked_heads(self, head: int | None) -> Sequence[int]:
         """Return the head in a list, or all heads for None. Raises HTTPException if the head doesn't exist."""
@@ -197,14 +197,14 @@ class CachedPage:
             self.page.panels[panel]["places"] = True
         self.data = json.dumps(self.page.data(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
         blobs = sum(len(blob) for blob in self.page.numbers.blobs)
-        occurrence_bytes = sum(each.size for each in self.places.values())
-        self.size = len(self.data) + blobs + occurrence_bytes + sum(each.size for each in self.maps.values())
+        occurrence_bytes = sum(item.size for item in self.places.values())
+        self.size = len(self.data) + blobs + occurrence_bytes + sum(item.size for item in self.maps.values())
 
-    def numbers(self, at: int) -> bytes:
+    def numbers(self, index: int) -> bytes:
         """Return a deflated array of the page by its index. Raises HTTPException if it doesn't exist."""
-        if not 0 <= at < len(self.page.numbers.blobs):
-            raise HTTPException(404, f"numbers: got {at}, but the page has {len(self.page.numbers.blobs)}")
-        return self.page.numbers.blobs[at]
+        if not 0 <= index < len(self.page.numbers.blobs):
+            raise HTTPException(404, f"numbers: got {index}, but the page has {len(self.page.numbers.blobs)}")
+        return self.page.numbers.blobs[index]
 
     def map(self, call: int) -> ZoomMap:
         """Return a call's matrix, which is sent in tiles. Raises HTTPException if the page has none."""
@@ -222,15 +222,15 @@ class CachedPage:
 class PageCache:
     """A cache of pages that drops the least recently used pages when it is full."""
 
-    def __init__(self, most: int) -> None:
-        self._max_bytes, self._pages, self._lock = most, OrderedDict[str, CachedPage](), threading.Lock()
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._pages, self._lock = max_bytes, OrderedDict[str, CachedPage](), threading.Lock()
 
     def put(self, name: str, page: CachedPage) -> None:
         """Store a page, and drop the least recently used pages while the total size is too large."""
         with self._lock:
             self._pages[name] = page
             self._pages.move_to_end(name)
-            while len(self._pages) > 1 and sum(each.size for each in self._pages.values()) > self._max_bytes:
+            while len(self._pages) > 1 and sum(stored.size for stored in self._pages.values()) > self._max_bytes:
                 self._pages.popitem(last=False)
 
     def find(self, name: str) -> CachedPage | None:
@@ -242,7 +242,7 @@ class PageCache:
 
     def get(self, name: str) -> CachedPage:
         """Return the page with this name. Raises HTTPException if it is no longer stored."""
-        found = self.find(name)
-        if found is None:
+        page = self.find(name)
+        if page is None:
             raise HTTPException(404, "this page is no longer stored: trace the text again")
-        return found
+        return page

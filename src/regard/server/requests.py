@@ -92,16 +92,16 @@ Change = Annotated[HeadAblationRequest | EdgeAblationRequest | StatePatch, Field
 def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, trace: AnyTrace) -> str:
     """Describe a change in words, such as "without layer 2, head 1". trace: used to find the text of tokens."""
 
-    def at(place: Place) -> str:
+    def tag(index: Place) -> str:
         tokens = trace.tokens if isinstance(trace, Trace) else ()
-        return quoted(tokens[place].text) if isinstance(place, int) and place < len(tokens) else named_place(place)
+        return quoted(tokens[index].text) if isinstance(index, int) and index < len(tokens) else named_place(index)
 
     if isinstance(change, StatePatch):
-        where = "every token" if change.at is None else at(change.at)
-        return f"with {where} in layer {change.layer} as in {quoted(short(change.source, 48))}"
-    where = "all layers" if change.layer is None else f"layer {change.layer}"
-    where += ("" if change.head is None else f", head {change.head}") + OF[change.part]
-    return f"without {at(change.query)} → {at(change.key)} in {where}" if change.kind == "edge" else f"without {where}"
+        site = "every token" if change.at is None else tag(change.at)
+        return f"with {site} in layer {change.layer} as in {quoted(short(change.source, 48))}"
+    site = "all layers" if change.layer is None else f"layer {change.layer}"
+    site += ("" if change.head is None else f", head {change.head}") + OF[change.part]
+    return f"without {tag(change.query)} → {tag(change.key)} in {site}" if change.kind == "edge" else f"without {site}"
 
 
 class TraceRequest(StrictRequest):
@@ -156,8 +156,8 @@ class QuestionRequest(StrictRequest):
 
     def question(self) -> query.Query:
         """Return the question as an object of the library."""
-        made: query.Query = self.question_class(**dict(self.asked))
-        return made
+        question: query.Query = self.question_class(**dict(self.asked))
+        return question
 
 
 def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
@@ -183,7 +183,7 @@ def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
 
 
 REQUESTS: Any = Union[
-    *filter(None, [*(_request_of(*each) for each in ours(QUESTIONS).items()), *others(QUESTIONS, _request_of).values()])
+    *filter(None, [*(_request_of(*item) for item in ours(QUESTIONS).items()), *others(QUESTIONS, _request_of).values()])
 ]
 
 

@@ -134,10 +134,10 @@ class AuthMiddleware:
 
     def _has_token(self, request: Request) -> bool:
         """Return whether a request has the token, in its URL, cookie or Authorization header."""
-        bearers = [each[7:] for each in request.headers.getlist("authorization") if each.startswith("Bearer ")]
+        bearers = [header[7:] for header in request.headers.getlist("authorization") if header.startswith("Bearer ")]
         tokens = [link_token(request), request.cookies.get(self._cookie), *bearers]
-        own = self._token.encode()
-        return any(each is not None and hmac.compare_digest(each.encode("utf-8", "replace"), own) for each in tokens)
+        key = self._token.encode()
+        return any(item is not None and hmac.compare_digest(item.encode("utf-8", "replace"), key) for item in tokens)
 
     def _too_large(self) -> str:
         return f"the request has more than {self._most:,} bytes, the limit"
@@ -162,7 +162,7 @@ FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP 
 def serve(
     models: Sequence[Model],
     texts: Sequence[str] = (),
-    opened: Sequence[CachedPage] = (),
+    pages: Sequence[CachedPage] = (),
     *,
     stores: "Sequence[Store]" = (),
     port: int = 0,
@@ -175,7 +175,7 @@ def serve(
     with bound:
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = make_app(models, texts, opened, limits, stores)
+        app = make_app(models, texts, pages, limits, stores)
         gate = AuthMiddleware(app, token, port, limits)
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,
@@ -190,31 +190,31 @@ def serve(
 
 def open_file(file: Path, limits: Limits) -> CachedPage:
     """Open a saved trace or attention map as a page. For errors, see `regard.open` and `AttentionMap.load`."""
-    with open_tensor_file(file, TRACE, MAP, ATTENTION) as opened:
-        form = opened.metadata()["format"]
+    with open_tensor_file(file, TRACE, MAP, ATTENTION) as tensor_file:
+        form = tensor_file.metadata()["format"]
     if form == MAP:
         weights = AttentionMap.load(file)
         length, size = weights.shape[-2:]
         return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
     traces = open_traces(file)
-    if any(longest(each) > limits.whole for each in traces):
+    if any(longest(trace) > limits.whole for trace in traces):
         return long_page(traces)
     return CachedPage(page_as_seen(traces))
 
 
 def open_files(files: Sequence[Path], limits: Limits | None = None) -> list[CachedPage]:
     """Open saved traces and maps as pages. If titles are equal, file names are added."""
-    opened = [open_file(file, limits or Limits()) for file in files]
-    titles = [each.page.title for each in opened]
-    for each, file, name in zip(opened, files, distinct_names(files), strict=True):
-        if titles.count(title := each.page.title) > 1:
-            each.page.title = name if title == file.name else f"{title} ({name})"
-    return opened
+    pages = [open_file(file, limits or Limits()) for file in files]
+    titles = [page.page.title for page in pages]
+    for page, file, name in zip(pages, files, distinct_names(files), strict=True):
+        if titles.count(title := page.page.title) > 1:
+            page.page.title = name if title == file.name else f"{title} ({name})"
+    return pages
 
 
 def rename_equal_models(models: Sequence[Model], sources: Sequence[str | None]) -> None:
     """Rename models with equal names to names with folders, so that all names differ."""
-    names = [each.name for each in models]
+    names = [model.name for model in models]
     folders = [Path(source or name) for source, name in zip(sources, names, strict=True)]
     for model, name in zip(models, distinct_names(folders), strict=True):
         if names.count(model.name) > 1:
@@ -273,9 +273,9 @@ def connections(gate: AuthMiddleware, *, head: float = HEAD, strangers: int = ST
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             waiting[self] = None
-            without_token = [each for each in waiting if each.client not in gate.known]
-            for each in without_token[: max(0, len(without_token) - strangers)]:
-                each.transport.abort()
+            without_token = [connection for connection in waiting if connection.client not in gate.known]
+            for connection in without_token[: max(0, len(without_token) - strangers)]:
+                connection.transport.abort()
             self._await_head()
 
         def connection_lost(self, exc: Exception | None) -> None:

@@ -94,9 +94,9 @@ class Task:
             self.done = min(1.0, self.done + part)
         self.check_running()
 
-    def report_text(self, text: str, done: float) -> None:
+    def report_text(self, text: str, fraction: float) -> None:
         """Set the generated text and the completed fraction. Raises HTTPException like `check_running`."""
-        self.said, self.done = text, done
+        self.said, self.done = text, fraction
         self.check_running()
 
     def stop(self) -> None:
@@ -149,8 +149,8 @@ class TaskQueues:
         joined = task is not None and bool(task.waiters)  # a task without waiters is being stopped
         if task is None or not joined:
             if self._count[line] >= self._max_waiting[line]:
-                most = self._max_waiting[line]
-                raise HTTPException(429, f"{most} requests are already waiting, the limit: try again soon")
+                limit = self._max_waiting[line]
+                raise HTTPException(429, f"{limit} requests are already waiting, the limit: try again soon")
             task = Task(self._limits.seconds)
         waiter = Waiter(task)
         if name is not None:  # registered before the start, so that progress can be requested
@@ -186,12 +186,12 @@ class TaskQueues:
         if question is not None:
             self._running[question] = task
 
-        def on_end(done: "asyncio.Future[Any]") -> None:
+        def on_end(future: "asyncio.Future[Any]") -> None:
             self._count[line] -= 1
             if question is not None and self._running.get(question) is task:
                 del self._running[question]
-            if not done.cancelled():
-                done.exception()  # retrieved even if all clients are gone, to avoid a warning
+            if not future.cancelled():
+                future.exception()  # retrieved even if all clients are gone, to avoid a warning
 
         task.answer.add_done_callback(on_end)
 

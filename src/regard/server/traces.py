@@ -77,8 +77,8 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
     ]
     if word is not None:
         page.findings = [missing(word, "a text is too long for a browser to compute with")]
-    at, token = _opening_token([trace for trace in traces if isinstance(trace, Trace)], word)
-    first = next(n for n, call in enumerate(page.calls) if call["queries"] == at)
+    index, token = _opening_token([trace for trace in traces if isinstance(trace, Trace)], word)
+    first = next(n for n, call in enumerate(page.calls) if call["queries"] == index)
     page.opening = {"view": "map", "call": first, "head": 0, "token": token}
     return CachedPage(page, maps)
 
@@ -123,49 +123,49 @@ def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
     }  # fmt: skip
 
 
-def check_sizes(asked: ModelQuestion, models: Sequence[Model], limits: Limits) -> Model:
+def check_sizes(query: ModelQuestion, models: Sequence[Model], limits: Limits) -> Model:
     """Check the number and length of a request's texts. Returns its model. Raises HTTPException."""
     for name in ("model", "other"):
-        if (getattr(asked, name, None) or 0) >= len(models):
-            given = f"{name}: got {getattr(asked, name)}"
-            raise HTTPException(422, f"{given}, but this server has {len(models)}, numbered from 0")
-    texts = [asked.prompt] if isinstance(asked, GenerationRequest) else asked.texts
+        if (getattr(query, name, None) or 0) >= len(models):
+            prefix = f"{name}: got {getattr(query, name)}"
+            raise HTTPException(422, f"{prefix}, but this server has {len(models)}, numbered from 0")
+    texts = [query.prompt] if isinstance(query, GenerationRequest) else query.texts
     if len(texts) > limits.texts:
         raise HTTPException(413, f"texts: got {len(texts)}, at most {limits.texts} are allowed")
-    if isinstance(asked, TraceRequest | GenerationRequest):
-        texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
-    if isinstance(asked, GenerationRequest) and asked.steer is not None:
-        texts = [*texts, asked.steer.towards, asked.steer.away]
+    if isinstance(query, TraceRequest | GenerationRequest):
+        texts = [*texts, *(ablation.source for ablation in query.ablations if isinstance(ablation, StatePatch))]
+    if isinstance(query, GenerationRequest) and query.steer is not None:
+        texts = [*texts, query.steer.towards, query.steer.away]
     characters = sum(map(len, texts))
     if characters > limits.characters:
         raise HTTPException(413, f"texts: got {characters:,} characters, at most {limits.characters:,} are allowed")
-    return models[asked.model]
+    return models[query.model]
 
 
-def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
+def trace_page(model: Model, query: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
     """Trace texts, and if requested, also with ablations or a second model. Builds their page."""
-    if other and (asked.ablations or asked.word is not None):
+    if other and (query.ablations or query.word is not None):
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
-    done = interventions(model, asked)
-    passes = 2 if done or other else 1
+    edits = interventions(model, query)
+    passes = 2 if edits or other else 1
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share / passes)):
-        traces = _trace_texts(model, asked, [], limits)
+        traces = _trace_texts(model, query, [], limits)
         texts = [f"text {n + 1}" if len(traces) > 1 else "text" for n in range(len(traces))]
-        after = _trace_texts(other or model, asked, done, limits) if passes > 1 else []
+        after = _trace_texts(other or model, query, edits, limits) if passes > 1 else []
     task.check_running()
-    if any(longest(each) > limits.whole for each in traces):
-        return long_page([*traces, *after], asked.word)
-    references, word = reference_traces(model, asked), asked.word
+    if any(longest(trace) > limits.whole for trace in traces):
+        return long_page([*traces, *after], query.word)
+    references, word = reference_traces(model, query), query.word
     too_many = too_many_occurrences([*traces, *after], word, limits)
     control = None
     if word is not None and references and too_many is None:
         control = trace_control(model, traces, word)
-    choice = Choice(steps=asked.steps, limit=limits.kept)
+    choice = Choice(steps=query.steps, limit=limits.kept)
     names, findings = None, [] if too_many is None else [too_many]
     if after:
-        change = listed([change_name(each, traces[0]) for each in asked.ablations])
-        both = (model.name, other.name) if other else ("as is", change)
-        names = [f"{name}, {how}" if len(traces) > 1 else how for how in both for name in texts]
+        change = listed([change_name(ablation, traces[0]) for ablation in query.ablations])
+        labels = (model.name, other.name) if other else ("as is", change)
+        names = [f"{name}, {label}" if len(traces) > 1 else label for label in labels for name in texts]
     page = page_as_seen(
         [*traces, *after], choice, word, names=names, findings=findings or None, references=references, control=control
     )
@@ -174,40 +174,40 @@ def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, ot
         page.findings = [models.get(line[:11], line[:11]) + line[11:] for line in page.findings]
         if not (page.overview and page.overview.get("tokens")):
             page.opening["view"] = "tokens"  # this view shows texts with different tokens side by side
-    if done:
-        changes = [change_sentences(*both, change, word) for both in zip(traces, after, strict=True)]
+    if edits:
+        changes = [change_sentences(*pair, change, word) for pair in zip(traces, after, strict=True)]
         page.findings = [*chain.from_iterable(changes), *(page.findings if word is not None else ())]
     return CachedPage(page)
 
 
-def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
+def generation_page(model: Model, query: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
     """Continue a text with a model and build the page of all its tokens. The task reports the text so far.
 
     With ablations or steering, the text is generated twice, first without them.
     """
-    done = interventions(model, asked)
-    if asked.steer is not None:
-        done.append(_steering_intervention(model, asked.steer))
-    written: list[Generated] = []
-    for changes in [[], done] if done else [[]]:
+    edits = interventions(model, query)
+    if query.steer is not None:
+        edits.append(_steering_intervention(model, query.steer))
+    results: list[Generated] = []
+    for changes in [[], edits] if edits else [[]]:
 
-        def report(text: str, before: int = len(written)) -> None:
-            task.report_text(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
+        def report(text: str, before: int = len(results)) -> None:
+            task.report_text(text, min(1.0, (before + len(text) / (5 * query.new_tokens)) / (2 if edits else 1)))
 
-        written.append(
+        results.append(
             model.generate(
-                asked.prompt, max_new_tokens=asked.new_tokens, do_sample=False, interventions=changes, progress=report
+                query.prompt, max_new_tokens=query.new_tokens, do_sample=False, interventions=changes, progress=report
             )
         )
     choice = Choice(limit=limits.kept)
-    steering, findings, change = "; ".join(map(str, done)), None, ""
-    if done and asked.steer is None:
-        change = listed([change_name(each, written[0].trace) for each in asked.ablations])
-        before, after = (quoted(" ".join(each.new.split())) for each in written)
+    steering, findings, change = "; ".join(map(str, edits)), None, ""
+    if edits and query.steer is None:
+        change = listed([change_name(ablation, results[0].trace) for ablation in query.ablations])
+        before, after = (quoted(" ".join(result.new.split())) for result in results)
         findings = [f"{capital(change)}, the model writes {after} instead of {before}."]
-    if not isinstance(written[0].trace, Trace):
-        return CachedPage(page_as_seen(written, choice, findings=findings))
-    answer = generated(written[0], written[1] if done else None, steering)
+    if not isinstance(results[0].trace, Trace):
+        return CachedPage(page_as_seen(results, choice, findings=findings))
+    answer = generated(results[0], results[1] if edits else None, steering)
     if findings is None:
         return CachedPage(answer.page(choice))
     page = replace(answer, names=["as is", change]).page(choice)
@@ -215,27 +215,27 @@ def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task
     return CachedPage(page)
 
 
-def _steering_intervention(model: Model, asked: Steering) -> Steer:
+def _steering_intervention(model: Model, query: Steering) -> Steer:
     """Trace the texts of a steering vector, and return the intervention. Raises RegardError for unsuitable models."""
     if model.pairs or not model.writes:
-        why = "reads pairs" if model.pairs else "has no language head that writes"
-        raise RegardError(f"steering is for models that continue a single text: {model.name} {why}")
-    towards, away = model.trace([asked.towards, asked.away], logits=False, attention_outputs=False)
-    layer = check_layer(towards, len(towards.attention) // 2 if asked.layer is None else asked.layer)
-    return steer((towards, away), layer=layer, strength=asked.strength)
+        reason = "reads pairs" if model.pairs else "has no language head that writes"
+        raise RegardError(f"steering is for models that continue a single text: {model.name} {reason}")
+    towards, away = model.trace([query.towards, query.away], logits=False, attention_outputs=False)
+    layer = check_layer(towards, len(towards.attention) // 2 if query.layer is None else query.layer)
+    return steer((towards, away), layer=layer, strength=query.strength)
 
 
-def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
+def experiment_page(model: Model, query: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
     """Answer a question with a model and build its page, with attention if the question is about a single text."""
     if model.pairs:
         raise RegardError(f"experiments here are for models that read one text, but {model.name} reads pairs")
 
-    def progress(done: int, total: int) -> None:
-        task.report_text("", done / total)
+    def progress(count: int, total: int) -> None:
+        task.report_text("", count / total)
 
-    question = asked.experiment.question()
-    question.check(len(asked.texts))
-    traces = [model.trace(text) for text in asked.texts]
+    question = query.experiment.question()
+    question.check(len(query.texts))
+    traces = [model.trace(text) for text in query.texts]
     task.check_running()
     answer = question.answer(model, traces, progress)
     if len(traces) > 1:
@@ -243,33 +243,33 @@ def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task
     return CachedPage(page_beside(answer, traces, Choice(limit=limits.kept), Opening()))
 
 
-def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list[Intervention]:
+def interventions(model: Model, query: TraceRequest | GenerationRequest) -> list[Intervention]:
     """Return a request's ablations and patches as interventions of the library. Traces the source texts."""
     sources: dict[str, Trace] = {}
     result: list[Intervention] = []
-    for each in asked.ablations:
-        if not isinstance(each, StatePatch):
-            result.append(each.intervention())
+    for ablation in query.ablations:
+        if not isinstance(ablation, StatePatch):
+            result.append(ablation.intervention())
             continue
         if model.pairs:
             raise RegardError(f"patches here are for models that read one text, but {model.name} reads pairs")
-        if each.source not in sources:
-            sources[each.source] = model.trace(each.source, logits=False)
-        result.append(each.intervention(sources[each.source]))
+        if ablation.source not in sources:
+            sources[ablation.source] = model.trace(ablation.source, logits=False)
+        result.append(ablation.intervention(sources[ablation.source]))
     return result
 
 
-def _trace_texts(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
+def _trace_texts(model: Model, query: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
     """Return a trace per text. An encoder-decoder generates the targets."""
     options: dict[str, Any] = {"interventions": changes, "logits": False}
-    if asked.window is not None:
-        return list(model.trace(asked.texts, window=asked.window, **options))
+    if query.window is not None:
+        return list(model.trace(query.texts, window=query.window, **options))
     if not model.pairs:
-        options["attention_outputs"] = not any(_too_long(model, text, limits) for text in asked.texts)
-        return list(model.trace(asked.texts, **options))
-    most = min(256, (model.limit or 257) - 1)
-    options = {"max_new_tokens": most, "do_sample": False, "interventions": changes}
-    return [model.generate(text, **options).trace for text in asked.texts]
+        options["attention_outputs"] = not any(_too_long(model, text, limits) for text in query.texts)
+        return list(model.trace(query.texts, **options))
+    limit = min(256, (model.limit or 257) - 1)
+    options = {"max_new_tokens": limit, "do_sample": False, "interventions": changes}
+    return [model.generate(text, **options).trace for text in query.texts]
 
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:
@@ -284,7 +284,7 @@ def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str |
     pairs = list(zip(sides(before), sides(after), strict=True))
     names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(pairs))]
     starts = [capital(f"{name}: {change}" if len(pairs) > 1 else change) for name in names]
-    return [line for start, both in zip(starts, pairs, strict=True) for line in _sentences(*both, start, word)]
+    return [line for start, pair in zip(starts, pairs, strict=True) for line in _sentences(*pair, start, word)]
 
 
 def _sentences(before: Trace, after: Trace, change: str, word: str | None) -> list[str]:
@@ -295,7 +295,7 @@ def _sentences(before: Trace, after: Trace, change: str, word: str | None) -> li
     distance = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     if not len(distance) or float(distance.max()) < SAME:
         return [f"{change}, no last hidden state changes."]
-    cosines = [number(float(each)) for each in torch.cosine_similarity(old, new, dim=-1)]
+    cosines = [number(float(cosine)) for cosine in torch.cosine_similarity(old, new, dim=-1)]
     order = [n for n in (-distance).argsort().tolist() if distance[n] >= SAME]
     lines = []
     with suppress(RegardError):
@@ -304,44 +304,44 @@ def _sentences(before: Trace, after: Trace, change: str, word: str | None) -> li
         order, change = [n for n in order if n not in word_tokens], "Among other tokens"
     if order:
         first, *others = [(numbered(before.tokens, n), cosines[n]) for n in order[:MOST]]
-        then = f", then {listed([f'{token} ({cosine})' for token, cosine in others])}" if others else ""
-        lines.append(f"{change}, {first[0]} changes most (cosine {first[1]}{'' if lines else ' to before'}){then}.")
+        suffix = f", then {listed([f'{token} ({cosine})' for token, cosine in others])}" if others else ""
+        lines.append(f"{change}, {first[0]} changes most (cosine {first[1]}{'' if lines else ' to before'}){suffix}.")
     return lines
 
 
-def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
+def picture_bytes(query: PictureRequest, limits: Limits) -> bytes:
     """Decode the image file of a request from base64. Raises HTTPException if it is invalid or too large."""
     try:
-        data = base64.b64decode(asked.picture, validate=True)
+        data = base64.b64decode(query.picture, validate=True)
     except (binascii.Error, ValueError) as error:
         raise HTTPException(422, f"picture: expected the bytes of a file in base64: {error}") from None
     if len(data) > limits.picture:
-        raise HTTPException(413, f"{asked.name} has {len(data):,} bytes, at most {limits.picture:,} are allowed")
+        raise HTTPException(413, f"{query.name} has {len(data):,} bytes, at most {limits.picture:,} are allowed")
     return data
 
 
-def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limits, task: Task) -> CachedPage:
+def picture_page(model: Model, query: PictureRequest, data: bytes, limits: Limits, task: Task) -> CachedPage:
     """Trace an image, with a text if given, and build a page that shows where the model attends."""
-    picture = read_picture_bytes(data, asked.name)
+    picture = read_picture_bytes(data, query.name)
     task.check_running()
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share)):
-        traces = model.trace(asked.text, images=[picture], logits=False)
+        traces = model.trace(query.text, images=[picture], logits=False)
     task.check_running()
     return CachedPage(from_above("looked")(traces).page(Choice(limit=limits.kept)))
 
 
-def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
+def reference_traces(model: Model, query: TraceRequest) -> list[Trace]:
     """Trace each reference word as a separate text. Encoder-decoders use only their encoder."""
-    if asked.references and asked.word is None:
+    if query.references and query.word is None:
         raise RegardError("references needs word: pass the word that you compare with them")
-    return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
+    return [trace_word(model, word, "references:") for word in dict.fromkeys(map(str.strip, query.references))]
 
 
 def too_many_occurrences(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
     """Return a message if a word has too many occurrences to compare their paths in time, else None."""
     if word is None:
         return None
-    windowed = [each for each in traces if isinstance(each, WindowedTrace)]
+    windowed = [trace for trace in traces if isinstance(trace, WindowedTrace)]
     count = sum(len(words) for _, words in unfold_texts_to_windows(windowed, word).found) if windowed else 0
     for trace in traces:
         if not isinstance(trace, WindowedTrace):

@@ -49,18 +49,18 @@ def serve(
 
     with ExitStack() as stack:
         with waiting(NOTHING, "Loading …"):
-            opened = server.open_files(files or [])
+            pages = server.open_files(files or [])
             indexes = [stack.enter_context(import_part("regard.corpus.store").Store(store)) for store in stores or []]
             model_names: list[str | None] = [*(models or ())]
             default = any(store.manifest.model.name == DEFAULT_NAME for store in indexes)  # to read an index's texts
-            if not model_names and (texts or default or not (opened or indexes)):
+            if not model_names and (texts or default or not (pages or indexes)):
                 model_names = [None]
             loaded = [load_model(name) for name in model_names]
             server.rename_equal_models(loaded, model_names)
         settle()
 
-        said = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
-        server.serve(loaded, texts or [], opened, stores=indexes, port=port, started=lambda url: typer.echo(said + url))
+        intro = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
+        server.serve(loaded, texts or [], pages, stores=indexes, port=port, started=lambda url: typer.echo(intro + url))
 
 
 SERVE = Verb(
