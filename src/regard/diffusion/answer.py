@@ -69,8 +69,8 @@ class PromptPainting(Answer):
     @property
     def words(self) -> list[PromptWord]:
         """Return the words without punctuation, sorted from the most to the least concentrated heat map."""
-        own = [word for word in self.heat.prompt.words if not word.special and wordlike(word.name)]
-        return sorted(own, key=lambda word: -self.peak(word).times)
+        words = [word for word in self.heat.prompt.words if not word.special and wordlike(word.name)]
+        return sorted(words, key=lambda word: -self.peak(word).times)
 
     def peak(self, word: PromptWord) -> HeatPeak:
         """Return the maximum of a word's heat map on the first image. The map is a mean of steps, layers and heads."""
@@ -94,8 +94,8 @@ class PromptPainting(Answer):
             numbers[name] = self._mean_weight([n for word in words if word.special == special for n in word.tokens])
         if self.heat.prompt.padding:
             numbers["padding"] = self._mean_weight([-1])
-        rest = 1 - numbers["text"] - numbers["special"] - (numbers["padding"] or 0)
-        return sentences(TABLE, numbers | ({"image": rest} if rest > 1e-4 else {}))
+        remainder = 1 - numbers["text"] - numbers["special"] - (numbers["padding"] or 0)
+        return sentences(TABLE, numbers | ({"image": remainder} if remainder > 1e-4 else {}))
 
     def _mean_weight(self, tokens: list[int]) -> float:
         return float(self.heat.mean(tokens)[0].mean()) if tokens else 0.0
@@ -126,19 +126,19 @@ class PromptPainting(Answer):
     def panels(self) -> list[Panel]:
         """Return the table of words, each word's heat maps by step, the image, and mean weights by layer."""
         steps = [self._heat_by_step(word) for word in self.words]
-        most = max((float(step.max()) for step in steps), default=0.0)  # a common scale, to compare words
-        heats = [self._heat_panel(n, word, steps[n], most) for n, word in enumerate(self.words)]
+        scale = max((float(step.max()) for step in steps), default=0.0)  # a common scale, to compare words
+        heats = [self._heat_panel(n, word, steps[n], scale) for n, word in enumerate(self.words)]
         return [self._table_of_words(), *heats, self._image_panel(), self._heat_by_layer()]
 
     def _image_panel(self) -> Heat:
         """Return the first image as a small grey panel, on which a page draws heat maps."""
-        small = self.painted_as.pictures[0].convert("L")
-        small.thumbnail((SMALL, SMALL))
-        ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
+        thumbnail = self.painted_as.pictures[0].convert("L")
+        thumbnail.thumbnail((SMALL, SMALL))
+        ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(thumbnail).tolist()]
         return Heat(
             name=PICTURE, under=PICTURE, title="First image, in grey", values=ink, unit="darkness",
-            rows=numbered(small.height), columns=numbered(small.width), axes=("row", "column"),
-            largest=1.0, note=f"Reduced to {small.width} × {small.height} pixels.",
+            rows=numbered(thumbnail.height), columns=numbered(thumbnail.width), axes=("row", "column"),
+            largest=1.0, note=f"Reduced to {thumbnail.width} × {thumbnail.height} pixels.",
         )  # fmt: skip
 
     def _table_of_words(self) -> Table:
@@ -160,16 +160,16 @@ class PromptPainting(Answer):
         by_step = [self.heat.of(word, step=step)[0] for step in range(len(self.heat.weights))]
         return torch.stack([*by_step, self.heat.of(word)[0]])
 
-    def _heat_panel(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], most: float) -> Heat:
+    def _heat_panel(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], scale: float) -> Heat:
         rows, columns = self.heat.grid
         titles = [
-            f"{word.name}: {when}" for when in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
+            f"{word.name}: {label}" for label in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
         ]
         return Heat(
             name=f"Heat of {word.name}", title=word.name, rows=numbered(rows), columns=numbered(columns),
             values=values[-1].tolist(), axes=("row", "column"),
             unit="weight", picture=n < DRAWN, group="Heat", tab="Heat", under=PICTURE,
-            largest=most,
+            largest=scale,
             over=Over(titles, values.tolist()),
             note="Mean of layers and heads.",
         )  # fmt: skip
@@ -182,7 +182,7 @@ class PromptPainting(Answer):
         ]
         return Heat(
             name="Layers", title="Mean attention from the image to each word, by layer", values=values, unit="weight",
-            rows=[f"{n} {each.path}" for n, each in enumerate(self.heat.layers)],
+            rows=[f"{n} {layer.path}" for n, layer in enumerate(self.heat.layers)],
             columns=[name for name, _ in columns], axes=("layer", "word"),
             note="Mean of steps and heads.",
         )  # fmt: skip
@@ -197,29 +197,29 @@ def prompt_painting(
 ) -> PromptPainting:
     """Generate images of a prompt with a pipeline. Return them with each word's heat maps."""
     painted = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
-    named = "".join(f", {name} {value}" for name, value in options.items())
-    settings = f"{steps} steps, seed {seed}{named}"
+    extra = "".join(f", {name} {value}" for name, value in options.items())
+    settings = f"{steps} steps, seed {seed}{extra}"
     return PromptPainting(painted, pipeline.name, settings, about=Read(((painted.heat.prompt.text, None),)))
 
 
 @matplotlib.rc_context(STYLE)
-def draw_prompt(found: PromptPainting, most: int) -> Figure:
-    """Draw the first image, and copies of it under the `most` most concentrated words' heat maps."""
-    words, picture = found.words[:most], found.painted_as.pictures[0]
-    figure = empty_figure(12.0, 6.75, found.title())
+def draw_prompt(data: PromptPainting, limit: int) -> Figure:
+    """Draw the first image, and copies of it under the `limit` limit concentrated words' heat maps."""
+    words, picture = data.words[:limit], data.painted_as.pictures[0]
+    figure = empty_figure(12.0, 6.75, data.title())
     grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
     plain, *heated = grid.flat
     plain.imshow(np.asarray(picture))
     plain.set_title("the image", fontsize=9)
-    heats = [found.heat.of(word)[0].numpy() for word in words]
+    heats = [data.heat.of(word)[0].numpy() for word in words]
     largest, image = max((float(heat.max()) for heat in heats), default=1.0), None
     for axes, word, heat in zip(heated, words, heats, strict=False):
         edges = (-0.5, picture.width - 0.5, picture.height - 0.5, -0.5)
         axes.imshow(np.asarray(picture.convert("L")), cmap="gray", vmin=0, vmax=255)
         image = heat_over_picture(axes, heat, largest, edges)
-        axes.set_title(f"{word.name}: at most {fixed(found.peak(word).times, 2, unbounded=True)}× its mean", fontsize=9)
+        axes.set_title(f"{word.name}: at most {fixed(data.peak(word).times, 2, unbounded=True)}× its mean", fontsize=9)
     if image is not None:
         figure.colorbar(image, ax=grid, fraction=0.02, pad=0.01).set_label("weight", fontsize=8)
     return figure

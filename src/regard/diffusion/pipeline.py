@@ -36,8 +36,8 @@ def painting_model(pipeline: Any) -> nn.Module:
     model = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
     kind = type(model).__name__
     if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
-        has = f"a {kind}" if isinstance(model, nn.Module) else "no model that paints a text"
-        raise RegardError(f"pipeline: got a {type(pipeline).__name__} with {has}, expected one of {', '.join(READS)}")
+        part = f"a {kind}" if isinstance(model, nn.Module) else "no model that paints a text"
+        raise RegardError(f"pipeline: got a {type(pipeline).__name__} with {part}, expected one of {', '.join(READS)}")
     return model
 
 
@@ -78,7 +78,7 @@ class _Recorder:
     rows: list[int] = field(default_factory=list)  # batch rows with the words, in the current call
     batch: int = 0  # batch size of the current call
     mode: WatchMode = field(init=False)
-    places: tuple[int, int, int] = (0, 0, 1)  # the image's rows and columns, and the largest factor of coarser grids
+    grid: tuple[int, int, int] = (0, 0, 1)  # the image's rows and columns, and the largest factor of coarser grids
 
     def begin_text(self) -> None:
         """Check that the pipeline hasn't run before in this block."""
@@ -98,7 +98,7 @@ class _Recorder:
         self.heat.guided |= len(self.rows) < len(states)
         if not self.heat.weights:
             self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
-            self.places = _grid_of_input(model, arguments)
+            self.grid = _grid_of_input(model, arguments)
         elif len(self.heat.weights) == 1:
             steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
             need = steps * sum(weights.nbytes for weights in self.heat.weights[0])
@@ -130,17 +130,17 @@ class _Recorder:
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
         if self.reads.first is None:
             has_words = keys == words and bool(getattr(self.modules[path], "is_cross_attention", False))
-            places, at_places, at_words = queries, slice(None), slice(None)
+            positions, at_image, at_words = queries, slice(None), slice(None)
         else:
-            places = self.places[0] * self.places[1]
-            has_words = queries == keys == places + words
-            picture, text = (0, places) if self.reads.first == "picture" else (words, 0)
-            at_places, at_words = slice(picture, picture + places), slice(text, text + words)
+            positions = self.grid[0] * self.grid[1]
+            has_words = queries == keys == positions + words
+            picture, text = (0, positions) if self.reads.first == "picture" else (words, 0)
+            at_image, at_words = slice(picture, picture + positions), slice(text, text + words)
         if not has_words:
             self.heat.others.add(path)
             return
-        grid = _grid_of_layer(self.places, places, path)
-        weights_kept = torch.stack([self._weights_to_keep(weights[row, :, at_places, at_words]) for row in self.rows])
+        grid = _grid_of_layer(self.grid, positions, path)
+        weights_kept = torch.stack([self._weights_to_keep(weights[row, :, at_image, at_words]) for row in self.rows])
         if len(self.heat.weights) == 1:
             self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
         self.seen.add(path)
@@ -172,10 +172,10 @@ def _grid_of_input(model: nn.Module, arguments: Mapping[str, object]) -> tuple[i
     return (high, wide, max(high, wide)) if patch is None else (high // patch, wide // patch, 1)
 
 
-def _grid_of_layer(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
+def _grid_of_layer(grid: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
     """Return the rows and columns of a layer's grid with `count` positions: the image's grid, halved as needed."""
-    high, wide, most = places
-    for coarser in (1 << n for n in range(most.bit_length())):
+    high, wide, limit = grid
+    for coarser in (1 << n for n in range(limit.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
         if rows * columns == count:
             return rows, columns
@@ -261,16 +261,16 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
     if not isinstance(source, (str, os.PathLike)) or not (Path(source) / PIPELINE).is_file():
         raise RegardError(f"pipeline: got {source!r}, expected a diffusers pipeline, or a folder with {PIPELINE}")
     folder = Path(source)
-    where = device_to_load_on(device)
+    target = device_to_load_on(device)
     _check_pipeline_folder(folder, diffusers)
     try:
         with quiet():
             diffusers.utils.logging.disable_progress_bar()
-            opened = diffusers.DiffusionPipeline.from_pretrained(
+            pipeline = diffusers.DiffusionPipeline.from_pretrained(
                 folder, use_safetensors=True, local_files_only=True, torch_dtype=torch.float32
             )
-            opened.set_progress_bar_config(disable=True)
-            return Pipeline(opened.to(where), folder.resolve().name)
+            pipeline.set_progress_bar_config(disable=True)
+            return Pipeline(pipeline.to(target), folder.resolve().name)
     except RegardError:
         raise
     except Exception as error:  # the libraries can raise any exception for a broken file
@@ -284,8 +284,8 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
     for name, entry in index.items():
         if name.startswith("_") or not isinstance(entry, list) or entry == [None, None]:
             continue
-        known = len(entry) == 2 and all(isinstance(part, str) for part in entry)
-        if not known or not (entry[0] in LIBRARIES or hasattr(diffusers.pipelines, entry[0])):
+        valid = len(entry) == 2 and all(isinstance(part, str) for part in entry)
+        if not valid or not (entry[0] in LIBRARIES or hasattr(diffusers.pipelines, entry[0])):
             raise RegardError(
                 f"{str(folder / PIPELINE)!r}: {name} is {entry}, expected a class of diffusers or transformers"
             )

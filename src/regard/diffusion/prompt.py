@@ -164,11 +164,11 @@ def _text_of_call(arguments: dict[str, Any]) -> str:
     return text
 
 
-def _keep_ids(kept: dict[int, list[int]], number: int, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+def _keep_ids(stored: dict[int, list[int]], number: int, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
     """Store the ids of an encoder's first call. This is a forward pre-hook."""
     ids = kwargs.get("input_ids", args[0] if args else None)
     if isinstance(ids, Tensor):
-        kept.setdefault(number, ids[0].tolist())  # of the first call; later calls encode negative prompts
+        stored.setdefault(number, ids[0].tolist())  # of the first call; later calls encode negative prompts
 
 
 def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:
@@ -278,14 +278,14 @@ class PromptHeat:
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid
         total = torch.zeros(len(self.weights[0][0]), rows, columns, dtype=torch.float64)
         for number in numbers:
-            at: slice | list[int] = slice(None)
+            index: slice | list[int] = slice(None)
             if head is not None:
                 size, own_layer = self.weights[0][number].shape[1], self.layers[number]
                 if size != own_layer.heads:
                     raise RegardError("head: only the mean of the heads was kept: use heads=True")
-                at = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
+                index = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
-                of_word = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
+                of_word = self.weights[n][number][:, index][..., list(tokens)].sum(-1).double().mean(1)
                 # each fine position gets the weight of the coarse position that covers it
                 down = torch.arange(rows) * of_word.shape[1] // rows
                 across = torch.arange(columns) * of_word.shape[2] // columns

@@ -35,8 +35,8 @@ def paint(
     from regard.diffusion.pipeline import load_pipeline
 
     settle()
-    found = prompt_painting(load_pipeline(folder), prompt, steps=steps, samples=samples, seed=seed)
-    report(found, outputs, everything=everything)
+    result = prompt_painting(load_pipeline(folder), prompt, steps=steps, samples=samples, seed=seed)
+    report(result, outputs, everything=everything)
 
 
 PAINT = Verb(
