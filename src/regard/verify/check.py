@@ -79,7 +79,7 @@ class Check(Answer):
 
     def of(self, verdict: str) -> list[Result]:
         """Return the check results with this verdict."""
-        return [each for each in self.results if each.verdict == verdict]
+        return [result for result in self.results if result.verdict == verdict]
 
     def title(self) -> str:
         """Return a title with the checked model's name."""
@@ -87,9 +87,9 @@ class Check(Answer):
 
     def findings(self) -> list[str]:
         """Report the number of checks that passed, and the names of the others."""
-        passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
+        passed, failed, untested = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
         numbers = {"passed": len(passed), "tested": len(passed + failed)}
-        return sentences(TABLE, numbers | {"failed": failed or None, "left": left or None})
+        return sentences(TABLE, numbers | {"failed": failed or None, "left": untested or None})
 
     def exactness(self) -> list[str]:
         """Return a sentence with the library, device and threads of the checks."""
@@ -97,7 +97,7 @@ class Check(Answer):
 
     def rows(self) -> list[Row]:
         """Return a row per check."""
-        return [asdict(each) | {"verdict": each.verdict} for each in self.results]
+        return [asdict(result) | {"verdict": result.verdict} for result in self.results]
 
     def data(self) -> dict[str, object]:
         """Return whether no check failed, and the rows of all checks, for JSON."""
@@ -107,9 +107,9 @@ class Check(Answer):
         """Return a table of all checks, with the position of a failure, or the reason why a check was not tested."""
         columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "place or reason")]
         rows = []
-        for each in self.results:
-            numbers = ("" if x is None else f"{x:.1e}" for x in (each.difference, each.allowed))
-            rows.append([each.check, *numbers, each.verdict, each.where * (each.verdict != PASSED)])
+        for result in self.results:
+            numbers = ("" if x is None else f"{x:.1e}" for x in (result.difference, result.allowed))
+            rows.append([result.check, *numbers, result.verdict, result.where * (result.verdict != PASSED)])
         return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True)]
 
 
@@ -146,8 +146,8 @@ def check(
     model = model if isinstance(model, Model) else load(model)
     if isinstance(model.model, Transformer):
         raise RegardError(f"check: {model.name} is a regard.Transformer: there is no other code to compare it with")
-    readings = [CheckedInput(model, each) for each in _inputs(model, texts, inputs, seed)]
-    first, longest = readings[0], max(readings, key=lambda each: each.size)
+    readings = [CheckedInput(model, item) for item in _inputs(model, texts, inputs, seed)]
+    first, longest = readings[0], max(readings, key=lambda reading: reading.size)
     checks: dict[str, Iterator[Result]] = {
         "attention weights": _compare(WEIGHTS, readings),
         "hidden states": _compare(STATES, readings),
@@ -165,8 +165,8 @@ def check(
             progress(number, len(checks))
         results.append(_worst_result(name, findings))
     threads = torch.get_num_threads()
-    where = f"torch {torch.__version__} on {model.model.device} with {threads} thread{'s' * (threads > 1)}"
-    return Check(model.name, f"{where}, on texts of up to {longest.size} tokens", results)
+    environment = f"torch {torch.__version__} on {model.model.device} with {threads} thread{'s' * (threads > 1)}"
+    return Check(model.name, f"{environment}, on texts of up to {longest.size} tokens", results)
 
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
@@ -179,106 +179,106 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
     if (name := model.model.main_input_name) != "input_ids":
         raise RegardError(f"check: {model.name} reads {name!r}: call regard.check(model, inputs={{{name!r}: ...}})")
     config, free = model.model.config.get_text_config(), available(model.model.device)
-    depth, heads = (getattr(config, f"num_{each}", None) or 24 for each in ("hidden_layers", "attention_heads"))
-    fits = LENGTH if free is None else math.isqrt(free // (24 * depth * heads * (3 if model.pairs else 1)))
-    length, rows = min(LENGTH, model.limit or LENGTH, max(64, fits)), list[list[int]]()
+    depth, heads = (getattr(config, f"num_{name}", None) or 24 for name in ("hidden_layers", "attention_heads"))
+    size = LENGTH if free is None else math.isqrt(free // (24 * depth * heads * (3 if model.pairs else 1)))
+    length, rows = min(LENGTH, model.limit or LENGTH, max(64, size)), list[list[int]]()
     if texts is None and model.tokenizer is not None:
         _, (encoded,) = model._reader.read("text", " ".join(TEXTS) * 100, None, windowed=True)
         texts, rows = TEXTS, [list(encoded.ids[:length])]
     elif texts is None:
-        count, drawn = model._reader._count_ids(), torch.Generator().manual_seed(seed)
-        rows = [torch.randint(3, count, (min(n, length),), generator=drawn).tolist() for n in (11, 5, length)]
-    given = [{"text": each, "target": each} for each in texts or ()]
-    given += [{"ids": each, "target_ids": each} for each in rows]
-    return given if model.pairs else [{name: each[name] for name in ("text", "ids") if name in each} for each in given]
+        count, generator = model._reader._count_ids(), torch.Generator().manual_seed(seed)
+        rows = [torch.randint(3, count, (min(n, length),), generator=generator).tolist() for n in (11, 5, length)]
+    items = [{"text": text, "target": text} for text in texts or ()]
+    items += [{"ids": ids, "target_ids": ids} for ids in rows]
+    return items if model.pairs else [{name: item[name] for name in ("text", "ids") if name in item} for item in items]
 
 
 def _worst_result(name: str, findings: Iterator[Result]) -> Result:
     """Return the finding with the largest difference relative to its tolerance, or why a check is not tested."""
-    found, reason = list[Result](), "its own code returns nothing to compare with"
+    results, reason = list[Result](), "its own code returns nothing to compare with"
     try:
-        found.extend(findings)
-    except Exception as error:  # findings before the error stay in `found`
+        results.extend(findings)
+    except Exception as error:  # findings before the error stay in `results`
         reason = first_line(error)
         if isinstance(error, RegardError) and not isinstance(error, InexactError):
-            found = [each for each in found if each.verdict == FAILED]
+            results = [result for result in results if result.verdict == FAILED]
         else:
-            found.append(Result(name, math.inf, 0.0, f"{type(error).__name__}: {reason}"))
-    if not found:
+            results.append(Result(name, math.inf, 0.0, f"{type(error).__name__}: {reason}"))
+    if not results:
         return Result(name, where=reason)
-    return replace(max(found, key=lambda each: (each.difference or 0.0) / (each.allowed or 1.0)), check=name)
+    return replace(max(results, key=lambda result: (result.difference or 0.0) / (result.allowed or 1.0)), check=name)
 
 
-def _allowed(reading: CheckedInput, least: float, rounding: float | None) -> float:
+def _allowed(reading: CheckedInput, lower: float, rounding: float | None) -> float:
     """Return the tolerance of a check. rounding: the rounding error of the model's own code, None if unknown."""
     unit = torch.finfo(reading.model.model.dtype).eps  # these bounds only matter in half precision
-    least, most = max(least, 4 * unit), max(MAX_TOLERANCE, 16 * unit)
-    return max(least, min(most, ROUNDINGS * (least if rounding is None else rounding)))
+    lower, upper = max(lower, 4 * unit), max(MAX_TOLERANCE, 16 * unit)
+    return max(lower, min(upper, ROUNDINGS * (lower if rounding is None else rounding)))
 
 
 def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
     """Compare traces with passes of the model's own code. traces, owns: used instead of the readings'."""
-    for each, trace, own in zip_longest(readings, traces, owns):
-        ours = (trace or each.trace).as_transformers(attentions=fields is WEIGHTS)
-        if found := largest_difference(ours, own or each.own, fields):
-            allowed = _allowed(each, TOLERANCE if fields is WEIGHTS else VECTOR_TOLERANCE, _rounding(each, fields))
-            yield Result("", found[0], allowed, f"{found[1]} of {each.size} tokens")
+    for item, trace, expected in zip_longest(readings, traces, owns):
+        actual = (trace or item.trace).as_transformers(attentions=fields is WEIGHTS)
+        if difference := largest_difference(actual, expected or item.own, fields):
+            allowed = _allowed(item, TOLERANCE if fields is WEIGHTS else VECTOR_TOLERANCE, _rounding(item, fields))
+            yield Result("", difference[0], allowed, f"{difference[1]} of {item.size} tokens")
 
 
 def _rounding(reading: CheckedInput, fields: tuple[str, ...]) -> float | None:
     """Return the largest difference between the model's own results and those in float64, None if unknown."""
-    found = None if reading.exact is None else largest_difference(reading.own, reading.exact, fields)
-    return found and found[0]
+    difference = None if reading.exact is None else largest_difference(reading.own, reading.exact, fields)
+    return difference and difference[0]
 
 
 def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Result]:
     """Compare texts traced in a padded batch with the model's own passes over single texts."""
-    if len({each.size for each in readings}) < 2:
+    if len({reading.size for reading in readings}) < 2:
         raise RegardError("needs texts of different lengths")
-    asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
-    traces = model.trace(**asked)
-    maps = [each for n, trace in enumerate(traces) for each in layers(trace, readings[n].own)]
+    batch: dict[str, Any] = {name: [reading.asked[name] for reading in readings] for name in readings[0].asked}
+    traces = model.trace(**batch)
+    maps = [layer for n, trace in enumerate(traces) for layer in layers(trace, readings[n].own)]
     # keys that aren't tokens of the text, such as compressed keys, depend on the longest text of a batch
-    tokens_alone = all(each.part or each.map.shape[2] == len(each.trace.tokens) for each in maps)
+    tokens_alone = all(layer.part or layer.map.shape[2] == len(layer.trace.tokens) for layer in maps)
     fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
-    yield from chain(*(_compare(each, readings, traces) for each in fields))
+    yield from chain(*(_compare(names, readings, traces) for names in fields))
 
 
 def _statistics(reading: CheckedInput) -> Iterator[Result]:
     """Compare statistics computed from maps, and during the pass, with those of the model's own weights."""
-    kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, POOLED))
-    for how, trace in (("", reading.trace), (", computed with the pass", kept)):
+    recorded: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, POOLED))
+    for suffix, trace in (("", reading.trace), (", computed with the pass", recorded)):
         precise = layers(trace, reading.exact)
         for layer in layers(trace, reading.own):
             expected, exact = _statistics_of_weights(layer.own, layer.map), next(precise, None)
             values, keys = layer.map.top(TOP)
-            chosen = layer.own.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
+            gathered = layer.own.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
             names = ("received", "entropy") if layer.map.offset is None else ("received", "entropy", "distance")
-            found: dict[str, Tensor] = {name: getattr(layer.map, name)() for name in names}
-            found |= {"pooled matrix": layer.map.pooled(*POOLED), "largest weights": values, "keys": chosen}
+            statistics: dict[str, Tensor] = {name: getattr(layer.map, name)() for name in names}
+            statistics |= {"pooled matrix": layer.map.pooled(*POOLED), "largest weights": values, "keys": gathered}
             rounded = {} if exact is None else _statistics_of_weights(exact.own, layer.map)
-            for name, each in found.items():
+            for name, value in statistics.items():
                 allowed = _allowed(reading, TOLERANCE, _relative(expected[name], rounded[name]) if rounded else None)
-                yield Result("", _relative(each, expected[name]), allowed, f"{name} of {layer.name}{how}")
+                yield Result("", _relative(value, expected[name]), allowed, f"{name} of {layer.name}{suffix}")
 
 
-def _statistics_of_weights(weights: Float[Tensor, "H L S"], ours: Any) -> dict[str, Tensor]:
+def _statistics_of_weights(weights: Float[Tensor, "H L S"], attention: Any) -> dict[str, Tensor]:
     """Compute statistics of the model's own weights in float64. A sink's weight is 1 minus the row's sum."""
     weights = weights.cpu().double()[None]
-    sinks = (1 - weights.sum(-1)).clamp(min=0) * (ours.rule.sinks is not None)
+    sinks = (1 - weights.sum(-1)).clamp(min=0) * (attention.rule.sinks is not None)
     rows, cols = (min(pair) for pair in zip(POOLED, weights.shape[2:], strict=True))
     top = weights.topk(min(TOP, weights.shape[3])).values
     return {
         "received": reference.received(weights), "entropy": reference.entropy(weights, sinks),
-        "distance": reference.distance(weights.log(), ours.offset or 0),
+        "distance": reference.distance(weights.log(), attention.offset or 0),
         "pooled matrix": reference.pooled(weights, rows, cols), "largest weights": top, "keys": top,
     }  # fmt: skip
 
 
-def _relative(found: Tensor, expected: Tensor) -> float:
+def _relative(actual: Tensor, expected: Tensor) -> float:
     """Return the largest difference of two tensors, relative to the largest expected number."""
     largest = float(expected.abs().max())
-    return float((found.cpu() - expected).abs().nan_to_num(math.inf).max()) / (largest or 1.0)
+    return float((actual.cpu() - expected).abs().nan_to_num(math.inf).max()) / (largest or 1.0)
 
 
 def _regions(reading: CheckedInput) -> Iterator[Result]:
@@ -286,8 +286,8 @@ def _regions(reading: CheckedInput) -> Iterator[Result]:
     allowed = _allowed(reading, TOLERANCE, _rounding(reading, WEIGHTS))
     for layer in layers(reading.trace, reading.own):
         rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.own.shape[1:])
-        found = (layer.map[:, rows, cols] - layer.own[:, rows, cols]).abs().nan_to_num(math.inf)
-        yield Result("", float(found.max()), allowed, f"part of {layer.name}")
+        differences = (layer.map[:, rows, cols] - layer.own[:, rows, cols]).abs().nan_to_num(math.inf)
+        yield Result("", float(differences.max()), allowed, f"part of {layer.name}")
 
 
 def _contributions(reading: CheckedInput) -> Iterator[Result]:
@@ -295,24 +295,24 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
     if reading.model.model.dtype.itemsize < torch.float32.itemsize:
         raise RegardError("in half precision, contributions add up no better than the model's own sums")
     allowed = _allowed(reading, VECTOR_TOLERANCE, _rounding(reading, WEIGHTS))
-    for (name, number, trace, part, _, own), last in product(layers(reading.trace, reading.own), (False, True)):
+    for (name, number, trace, part, _, weights), last in product(layers(reading.trace, reading.own), (False, True)):
         token = len(trace.tokens) - 1 if last else len(trace.tokens) // 2
-        found = contributions(trace, token, number, part=part)
+        computed = contributions(trace, token, number, part=part)
         prefix = "cross_" if part else ""
         values, block = (getattr(trace, f"{prefix}{name}")[number] for name in ("values", "attention_outputs"))
-        parts = _components(own[:, token], values, block, token)
-        for said, ours, expected in (
-            ("lengths", found.norms, parts.norm(dim=-1)),
-            ("fractions", found.shares, parts @ found.vector.cpu() / float(found.vector.norm()) ** 2),
-            ("sums of heads", found.sources(), parts.sum(0)),
-            ("sums of tokens", found.heads(), parts.sum(1)),
+        parts = _components(weights[:, token], values, block, token)
+        for quantity, actual, expected in (
+            ("lengths", computed.norms, parts.norm(dim=-1)),
+            ("fractions", computed.shares, parts @ computed.vector.cpu() / float(computed.vector.norm()) ** 2),
+            ("sums of heads", computed.sources(), parts.sum(0)),
+            ("sums of tokens", computed.heads(), parts.sum(1)),
         ):
-            yield Result("", _relative(ours, expected), allowed, f"{said} in {name}, token {token}")
+            yield Result("", _relative(actual, expected), allowed, f"{quantity} in {name}, token {token}")
 
 
 def _components(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
     """Multiply weights, values and output projection, then apply the block's scaling and norm, if it has them."""
-    weights, values, projection = (each.cpu().double() for each in (weights, values, block.weight))
+    weights, values, projection = (tensor.cpu().double() for tensor in (weights, values, block.weight))
     projection = projection.unflatten(1, (len(weights), -1)).permute(1, 2, 0)  # (H, E, M)
     parts = weights[..., None] * (values.repeat_interleave(len(weights) // len(values), 0) @ projection)
     if block.scaling is not None:
@@ -328,33 +328,33 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
     """Compare ablating a head with running the model's own code with that head's output projection set to 0."""
     trace = reading.trace.sides[-1]
     blocks = {layer: trace.attention_outputs[layer] for layer, _ in call_numbers(trace.attention_outputs)}
-    known = {n: each.weight for n, each in blocks.items() if isinstance(each, AttentionOutput)}
-    if not known:
+    weights = {n: block.weight for n, block in blocks.items() if isinstance(block, AttentionOutput)}
+    if not weights:
         raise RegardError("regard knows no output projection in it")
-    layer = list(known)[len(known) // 2]
-    number, weight = trace.attention[layer].shape[0] - 1, known[layer]
-    alike = [n for n, each in known.items() if each.data_ptr() == weight.data_ptr()]  # layers may share a weight
+    layer = list(weights)[len(weights) // 2]
+    number, weight = trace.attention[layer].shape[0] - 1, weights[layer]
+    alike = [n for n, other in weights.items() if other.data_ptr() == weight.data_ptr()]  # layers may share a weight
     ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in alike]
     ablated = reading.model.trace(**reading.asked, interventions=ablation)
-    own = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
-    effect = largest_difference(own, reading.own, RESULT)
-    for each in _compare(RESULT, [reading], [ablated], [own]):
-        if effect and effect[0] <= (each.allowed or 0.0):
+    expected = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
+    effect = largest_difference(expected, reading.own, RESULT)
+    for result in _compare(RESULT, [reading], [ablated], [expected]):
+        if effect and effect[0] <= (result.allowed or 0.0):
             raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
-        yield replace(each, where=f"without head {number} of layer {layer}")
+        yield replace(result, where=f"without head {number} of layer {layer}")
 
 
 def _generation(reading: CheckedInput) -> Iterator[Result]:
     """Compare tokens with those of transformers' `generate`, and weights and logits with a pass over all tokens."""
     if "input_ids" not in reading.inputs:
         raise RegardError("it doesn't read text")
-    theirs, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)
+    expected, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)
     ids = reading.inputs["input_ids"][0].tolist()
-    written = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)
-    wrong = [n for n, (ours, own) in enumerate(zip_longest(written.ids, theirs)) if ours != own]
+    result = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)
+    wrong = [n for n, (token, other) in enumerate(zip_longest(result.ids, expected)) if token != other]
     yield Result("", math.inf if wrong else 0.0, VECTOR_TOLERANCE, f"token {wrong[0]} differs" if wrong else "")
-    sides = [[token.id for token in side.tokens] for side in written.trace.sides]
-    whole = CheckedInput(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
-    if not wrong and _relative(logits, whole.own.logits[0, -len(logits) - 1 : -1].cpu()) > MAX_TOLERANCE:
+    sides = [[token.id for token in side.tokens] for side in result.trace.sides]
+    full = CheckedInput(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
+    if not wrong and _relative(logits, full.own.logits[0, -len(logits) - 1 : -1].cpu()) > MAX_TOLERANCE:
         raise RegardError("its own code gives other logits with a cache than in one pass")
-    yield from chain(_compare(WEIGHTS, [whole], [written.trace]), _compare(RESULT, [whole], [written.trace]))
+    yield from chain(_compare(WEIGHTS, [full], [result.trace]), _compare(RESULT, [full], [result.trace]))

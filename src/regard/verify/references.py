@@ -30,32 +30,32 @@ STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
 RESULT = ("last_hidden_state", "logits")
 
 
-def largest_difference(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
-    """Return the largest difference of two outputs in some fields, and its position. None if `own` lacks the fields.
+def largest_difference(actual: Any, expected: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
+    """Return the largest difference of two outputs in some fields, and its position. None if `expected` lacks them.
 
     A difference is relative to the tensor's largest absolute value if that is above 1. NaN counts as infinite.
     """
-    found: list[tuple[float, str]] = []
+    results: list[tuple[float, str]] = []
     for name in fields:
-        mine, theirs = field_tensors(ours, name), field_tensors(own, name)
-        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # the model's code returns only a layer's first call
-        if theirs and len(mine) != len(theirs):
-            raise RegardError(f"its own code returns {len(theirs)} {name}, {len(mine)} were traced")
-        for n, (one, other) in enumerate(zip(mine, theirs, strict=False)):
-            if one.shape != other.shape:
+        tensors, others = field_tensors(actual, name), field_tensors(expected, name)
+        tensors = tensors[:: max(1, len(tensors) // max(1, len(others)))]  # others has only a layer's first call
+        if others and len(tensors) != len(others):
+            raise RegardError(f"its own code returns {len(others)} {name}, {len(tensors)} were traced")
+        for n, (tensor, other) in enumerate(zip(tensors, others, strict=False)):
+            if tensor.shape != other.shape:
                 return (math.inf, f"{name}[{n}]: shapes differ")
-            differences = (one.to(other.device) - other).abs().nan_to_num(math.inf)
-            place = [int(each) for each in torch.unravel_index(differences.argmax(), differences.shape)]
+            differences = (tensor.to(other.device) - other).abs().nan_to_num(math.inf)
+            index = [int(number) for number in torch.unravel_index(differences.argmax(), differences.shape)]
             largest = float(differences.max()) / max(1.0, float(other.abs().max()))
-            found.append((largest, f"{name}[{n}]{place}"))
-    return max(found, default=None)
+            results.append((largest, f"{name}[{n}]{index}"))
+    return max(results, default=None)
 
 
 def field_tensors(output: Any, name: str) -> list[Tensor]:
     """Return a field's tensors with a batch axis, without the last state, which may be before or after a norm."""
     field = getattr(output, name, None)
-    found = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
-    return found[:-1] if name in STATES else found
+    tensors = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
+    return tensors[:-1] if name in STATES else tensors
 
 
 class ComparedLayer(NamedTuple):
@@ -69,26 +69,26 @@ class ComparedLayer(NamedTuple):
     own: Float[Tensor, "H L S"]
 
 
-def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
+def layers(trace: Trace | PairTrace, output: Any) -> Iterator[ComparedLayer]:
     """Yield every layer of a trace for which the model's own code returns weights."""
     for name in WEIGHTS[:1] if isinstance(trace, Trace) else WEIGHTS[1:]:
         side: Trace = trace.sides[0 if name == "encoder_attentions" else -1]
         part: Literal["cross"] | None = "cross" if name == "cross_attentions" else None
         maps = side.cross if part else side.attention
         numbers = [number for number, call in call_numbers(maps) if not call]
-        for number, weights in zip(numbers, field_tensors(own, name), strict=False):
+        for number, weights in zip(numbers, field_tensors(output, name), strict=False):
             yield ComparedLayer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
 
 
 class CheckedInput:
     """An input as for `Model.trace`, its trace, and the outputs of the model's own code, also in float64."""
 
-    def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:
-        self.model, self.asked, self.twin = model, asked, Twin(model.model).model
+    def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
+        self.model, self.asked, self.twin = model, options, Twin(model.model).model
         for config, _ in attention_settings(self.twin.modules()):
             config._attn_implementation_internal = "eager"
-        given = (asked.get(name) for name in ("text", "target", "ids", "target_ids", "inputs"))
-        _, sources, targets = read_inputs(model._reader, model._session, *given)
+        values = (options.get(name) for name in ("text", "target", "ids", "target_ids", "inputs"))
+        _, sources, targets = read_inputs(model._reader, model._session, *values)
         self.inputs: dict[str, Any] = model._session.inputs(sources, targets, CaptureOptions())
         self.size = self.inputs["input_ids"].shape[1] if "input_ids" in self.inputs else 0
         self.own, self.exact = self.run(self.inputs), self._exact()
@@ -100,24 +100,24 @@ class CheckedInput:
 
     def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
         """Run a forward pass of the model's own code. tensors: replacements for parameters and buffers, by name."""
-        given = {**inputs, "output_attentions": True, "output_hidden_states": True}
-        return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
+        arguments = {**inputs, "output_attentions": True, "output_hidden_states": True}
+        return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), arguments)
 
     def _exact(self) -> Any:
         """Run the model's own code in float64. Return None if memory is too small or the code doesn't support it."""
-        named = dict(self.twin.named_parameters()) | dict(self.twin.named_buffers())
+        tensors = dict(self.twin.named_parameters()) | dict(self.twin.named_buffers())
         try:
-            require_memory(16 * sum(each.numel() for each in named.values()), self.twin.device, "float64", "")
-            return self.run(_to_float64(self.inputs), _to_float64(named))
+            require_memory(16 * sum(tensor.numel() for tensor in tensors.values()), self.twin.device, "float64", "")
+            return self.run(_to_float64(self.inputs), _to_float64(tensors))
         except (RegardError, NotImplementedError, TypeError):  # weights are on disk, or the device has no float64
             return None
 
     def without_head(self, weight: Float[Tensor, "M C"], columns: slice) -> Any:
         """Run the model's own code with some columns of an output projection set to 0."""
         for path, module in self.twin.named_modules():
-            own = getattr(module, "weight", None)
-            if isinstance(own, Tensor) and own.data_ptr() == weight.data_ptr():
-                changed = own.detach().clone()
+            parameter = getattr(module, "weight", None)
+            if isinstance(parameter, Tensor) and parameter.data_ptr() == weight.data_ptr():
+                changed = parameter.detach().clone()
                 (changed.t() if isinstance(module, Conv1D) else changed)[:, columns] = 0
                 return self.run(self.inputs, {f"{path}.weight": changed})
         raise RegardError("none of its modules has the output projection")
@@ -126,8 +126,8 @@ class CheckedInput:
         """Generate with transformers' own `generate`. Return all token ids, and the logits (T, V) of the new tokens."""
         ids = self.inputs["input_ids"]
         options |= {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
-        made = _run_own("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
-        return made.sequences[0].tolist(), torch.cat(made.logits).cpu()
+        output = _run_own("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
+        return output.sequences[0].tolist(), torch.cat(output.logits).cpu()
 
 
 def _to_float64(tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,10 +135,10 @@ def _to_float64(tensors: Mapping[str, Any]) -> dict[str, Any]:
     return {name: x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in tensors.items()}
 
 
-def _run_own(name: str, code: Any, *given: Any) -> Any:
+def _run_own(name: str, code: Any, *arguments: Any) -> Any:
     """Call the model's own code. Raise RegardError with the reason if it fails."""
     try:
         with quiet(), torch.no_grad():
-            return code(*given)
+            return code(*arguments)
     except Exception as error:
         raise RegardError(f"its own {name} raises {type(error).__name__}: {first_line(error)[:120]}") from error

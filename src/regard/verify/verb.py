@@ -29,10 +29,10 @@ def check(
     from regard.verify.check import check as measure
 
     with waiting(outputs, "Loading the model …") as status:
-        opened = load_model(model)
-        found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"Checking … {done} of {of}"))
-    report(found, outputs)
-    if not found.holds:
+        loaded = load_model(model)
+        result = measure(loaded, texts, seed=seed, progress=lambda n, size: status.update(f"Checking … {n} of {size}"))
+    report(result, outputs)
+    if not result.holds:
         raise typer.Exit(1)
 
 
