@@ -175,14 +175,14 @@ def _parse_gguf_header(cursor: _ByteCursor, sizes: Mapping[int, tuple[int, int]]
     for name, value in values.items():
         if not isinstance(value, int) or not name.endswith(("_count", "_length")):
             continue
-        least = 1 if name.endswith(ABOVE_ZERO) else 0
-        if value < least:
-            raise ValueError(f"{name} is {value}, expected a whole number of {least} or more")
+        minimum = 1 if name.endswith(ABOVE_ZERO) else 0
+        if value < minimum:
+            raise ValueError(f"{name} is {value}, expected a whole number of {minimum} or more")
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, but the file has {tensors:,} tensors: fewer than one per layer")
     narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
-    held = CheckpointSizes(tensors, numbers, bytes=len(cursor.data), half=narrow)
-    return Header(held, values, kinds, cursor.lists)
+    totals = CheckpointSizes(tensors, numbers, bytes=len(cursor.data), half=narrow)
+    return Header(totals, values, kinds, cursor.lists)
 
 
 def _gguf_scalar_format(kind: int) -> str:
@@ -213,8 +213,8 @@ def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any]
         elif experts["part"] == "down":
             stored[joined] = _as_stored(tensor) if _keep_as_stored(tensor) else _dequantized(tensor)
         elif joined in first:
-            both = first.pop(joined), tensor
-            stored[joined] = _join_gate_and_up(*(both if experts["part"] == "up" else reversed(both)))
+            pair = first.pop(joined), tensor
+            stored[joined] = _join_gate_and_up(*(pair if experts["part"] == "up" else reversed(pair)))
         else:
             first[joined] = tensor
     mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
@@ -254,9 +254,9 @@ def _join_gate_and_up(gate: Any, up: Any) -> Tensor:
     """Join each expert's gate and up matrices, with the rows of gate first."""
     if not _keep_as_stored(gate) or gate.tensor_type != up.tensor_type:
         return torch.cat([_dequantized(gate), _dequantized(up)], 1)
-    one, other = (rows.stored if isinstance(rows := _as_stored(part), StoredWeight) else rows for part in (gate, up))
-    if isinstance(one, QuantisedRows) and isinstance(other, QuantisedRows):
-        return StoredWeight.of(QuantisedRows(torch.cat([one.bytes, other.bytes], 1), one.kind, one.sizes))
+    first, other = (rows.stored if isinstance(rows := _as_stored(part), StoredWeight) else rows for part in (gate, up))
+    if isinstance(first, QuantisedRows) and isinstance(other, QuantisedRows):
+        return StoredWeight.of(QuantisedRows(torch.cat([first.bytes, other.bytes], 1), first.kind, first.sizes))
     return torch.cat([_as_stored(gate), _as_stored(up)], 1)
 
 
@@ -327,8 +327,8 @@ def checked_gguf_header(path: Path) -> Header:
     """Check that GGUF packages are installed, and parse a file's header without importing torch."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        needed = " and ".join(missing)
-        raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
+        names = " and ".join(missing)
+        raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {names}: pip install 'regard[gguf]'")
     header = read_gguf_header(path, {int(kind): size for kind, size in _gguf_package().GGML_QUANT_SIZES.items()})
     check_ignored_files(path.parent)
     return header
@@ -349,7 +349,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
     with _PATCH_LOCK:
         original, names, bar = package.GGUFReader, package.get_tensor_name_map, modeling.tqdm
-        parse, values, read = modeling._gguf_parse_value, dict[int, Any](), modeling.load_gguf_checkpoint
+        parse, values, load = modeling._gguf_parse_value, dict[int, Any](), modeling.load_gguf_checkpoint
         file = File(path, header, kinds)
         read_by = _reader_class(header.lists if importlib.util.find_spec(OWN_READER) else {})
 
@@ -372,11 +372,11 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
 
         @functools.cache
         def config() -> Any:
-            return read(path, return_tensors=False)
+            return load(path, return_tensors=False)
 
         def checkpoint(name: Any, return_tensors: bool = False, model_to_load: Any = None, **options: Any) -> Any:
             if Path(name).resolve() != path.resolve() or (return_tensors and not file.kept):
-                return read(name, return_tensors=return_tensors, model_to_load=model_to_load, **options)
+                return load(name, return_tensors=return_tensors, model_to_load=model_to_load, **options)
             configuration = copy.deepcopy(config())
             if return_tensors:
                 family = header.values["general.architecture"]
@@ -390,13 +390,13 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
             yield file
         finally:
             package.GGUFReader, package.get_tensor_name_map, modeling.tqdm = original, names, bar
-            modeling._gguf_parse_value, modeling.load_gguf_checkpoint = parse, read
+            modeling._gguf_parse_value, modeling.load_gguf_checkpoint = parse, load
 
 
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
     """Return a subclass of gguf's reader that skips lists. lists: number of items and of bytes, by offset."""
     package = _gguf_package()
-    nothing = np.zeros(1, np.uint32)  # placeholder for the items of skipped lists
+    placeholder = np.zeros(1, np.uint32)  # placeholder for the items of skipped lists
 
     class ArrayReader(package.GGUFReader):  # type: ignore[name-defined]
         data: Any
@@ -407,10 +407,10 @@ def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
                 self.mapped, self.data = self.data, np.asarray(self.data)
             return super()._get(offset, *args, **options)
 
-        def _get_field_parts(self, at: int, kind: Any) -> Any:
-            if at not in lists:
-                return super()._get_field_parts(at, kind)
-            count, size = lists[at]
-            return size, [nothing], [0] * count, [package.GGUFValueType.UINT32]
+        def _get_field_parts(self, offset: int, kind: Any) -> Any:
+            if offset not in lists:
+                return super()._get_field_parts(offset, kind)
+            count, size = lists[offset]
+            return size, [placeholder], [0] * count, [package.GGUFValueType.UINT32]
 
     return ArrayReader
