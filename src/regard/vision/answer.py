@@ -62,14 +62,14 @@ class Removal:
         """The decrease of the outcome without each image region."""
         return self.before - self.after
 
-    def numbers(self, who: str, token: str) -> dict[str, Any]:
-        """Collect the values for sentences. who: the attending token's name. token: the most likely token."""
+    def numbers(self, name: str, token: str) -> dict[str, Any]:
+        """Collect the values for sentences. name: the attending token's name. token: the most likely token."""
         changes, heat, nats = self.changes.flatten(), self.heat.flatten(), self.unit == "nats"
         outcomes = torch.cat([torch.tensor([self.before]), self.after.flatten()])
         before, *after = (outcomes.exp() if nats else outcomes).tolist()
         best = int(changes.argmax())
         numbers = {
-            "outcome": f"the probability of {token}" if nats else f"the cosine of {who} with its original vector",
+            "outcome": f"the probability of {token}" if nats else f"the cosine of {name} with its original vector",
             "region": self._region(best), "falls": float(changes[best]) > 0, "before": before, "without": after[best],
             "mean": (sum(after) - after[best]) / max(1, len(after) - 1),
         }  # fmt: skip
@@ -79,8 +79,8 @@ class Removal:
         return numbers
 
     def _region(self, region: int) -> str:
-        places = zip(divmod(region, self.after.shape[1]), map(_region_edges, self.patches), strict=True)
-        (top, bottom), (left, right) = [(cuts[n], cuts[n + 1] - 1) for n, cuts in places]
+        spans = zip(divmod(region, self.after.shape[1]), map(_region_edges, self.patches), strict=True)
+        (top, bottom), (left, right) = [(cuts[n], cuts[n + 1] - 1) for n, cuts in spans]
         return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left}–{bottom},{right}"
 
 
@@ -103,7 +103,7 @@ def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], que
     def outcome(run: Trace) -> float:
         return float(state(run)[state(trace).argmax()] if texted else cosine_similarity(state(run), state(trace), 0))
 
-    rows, columns = ([slice(*each) for each in pairwise(_region_edges(whole))] for whole in heat.shape)
+    rows, columns = ([slice(*edges) for edges in pairwise(_region_edges(size))] for size in heat.shape)
     regions, shape = list(product(rows, columns)), (len(rows), len(columns))
     after = torch.tensor([outcome(run) for run in model.without(trace, regions, fill)], dtype=torch.float64)
     parts = torch.stack([heat[region].sum() for region in regions]) / (heat.sum() or 1)
@@ -111,9 +111,9 @@ def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], que
     return Removal(fill, unit, outcome(trace), after.view(shape), parts.view(shape), (heat.shape[0], heat.shape[1]))
 
 
-def _region_edges(whole: int) -> list[int]:
-    parts = min(MAX_REGIONS, whole)
-    return [n * whole // parts for n in range(parts + 1)]
+def _region_edges(size: int) -> list[int]:
+    parts = min(MAX_REGIONS, size)
+    return [n * size // parts for n in range(parts + 1)]
 
 
 MIN_SINK = 10  # a patch that receives this many times the median weight is a sink
@@ -181,14 +181,14 @@ class Look:
     @property
     def darkest(self) -> float:
         """The end of the colour scale: the largest weight of a patch, but at least `MIN_SCALE` times the mean."""
-        own = self.heat.flatten()[self.order]
-        return max(float(own.max()), MIN_SCALE * float(own.mean())) if len(own) else 0.0
+        weights = self.heat.flatten()[self.order]
+        return max(float(weights.max()), MIN_SCALE * float(weights.mean())) if len(weights) else 0.0
 
     @property
     def almost_even(self) -> str:
         """A sentence if no patch except sinks has twice the mean weight, otherwise ""."""
-        own = self.heat.flatten()[self.order]
-        times = float(own.max() / own.mean()) if bool(own.any()) else math.inf
+        weights = self.heat.flatten()[self.order]
+        times = float(weights.max() / weights.mean()) if bool(weights.any()) else math.inf
         return f"Almost even: at most {fixed(times, 2, unbounded=True)} times the mean." if times < 2 else ""
 
     @property
@@ -226,8 +226,8 @@ class ImageAttention(TracesAnswer):
             table = REMOVED if self.looks[0].removal else KEPT
             return sentences(table, _numbers_of_look(self.looks[0], ""))
         tables = [(REMOVED if look.removal else [PEAK], look) for look in self.looks]
-        found = (sentences(table, _numbers_of_look(look, f"In {look.name}, "), 1) for table, look in tables)
-        return [sentence for first in found for sentence in first][:MAX_SENTENCES]
+        groups = (sentences(table, _numbers_of_look(look, f"In {look.name}, "), 1) for table, look in tables)
+        return [sentence for first in groups for sentence in first][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
         """Return a sentence on how to interpret attention to an image, or the effects of removing regions."""
@@ -251,40 +251,40 @@ class ImageAttention(TracesAnswer):
 
     def panels(self) -> list[Panel]:
         """Return each image's table of patches by weight, its heat map, and the effects of removing regions."""
-        shown: list[Panel] = []
+        panels: list[Panel] = []
         for n, look in enumerate(self.looks, 1):
-            which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
+            suffix, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
             title = f"Attention from {look.who} to patches of {look.name}, {look.place}"
             columns = [Column("patch"), Column("weight", 2, bar=True), Column("× mean", 2, unbounded=True),
                        Column("x pixels"), Column("y pixels")]  # fmt: skip
             mean, rows = float(heat[look.order].mean()) or 1.0, list[list[Cell]]()
             for p in look.order:
-                box = [round(each) for each in look.boxes[p]] if look.boxes is not None else None
-                places = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
-                rows.append([look.patch_name(p), float(heat[p]), float(heat[p]) / mean, *places])
+                box = [round(side) for side in look.boxes[p]] if look.boxes is not None else None
+                ranges = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
+                rows.append([look.patch_name(p), float(heat[p]), float(heat[p]) / mean, *ranges])
             left_out = " Sink patches are left out." * bool(look.sinks)
             table = Table(
-                name=f"Patches{which}", title=title, columns=columns, rows=rows, screen=True,
+                name=f"Patches{suffix}", title=title, columns=columns, rows=rows, screen=True,
                 note=f"A patch is named by row and column, counted from 0 at the top left.{left_out}",
             )  # fmt: skip
             sinks = f"Grey: sink patches, which receive at least {MIN_SINK} times the median weight." * bool(look.sinks)
             grid = Heat(
-                name=f"Heat{which}", title=title, axes=("row", "column"),
+                name=f"Heat{suffix}", title=title, axes=("row", "column"),
                 unit="weight", rows=numbered(high), columns=numbered(wide), values=look.heat.tolist(),
                 grey=[divmod(p, wide) for p in look.sinks], picture=True, largest=look.darkest or None,
                 note=" ".join(filter(None, [sinks, look.almost_even])) or "Each cell is one patch of the image.",
             )  # fmt: skip
-            shown += [table, grid]
+            panels += [table, grid]
             if look.removal is not None:
                 size, unit = look.removal.after.shape, look.removal.unit
-                what = "fall of log probability, in nats" if unit == "nats" else unit
-                shown.append(Heat(
-                    name=f"Removal{which}", title=f"Effect of removing each region of {look.name} ({what})",
+                effect = "fall of log probability, in nats" if unit == "nats" else unit
+                panels.append(Heat(
+                    name=f"Removal{suffix}", title=f"Effect of removing each region of {look.name} ({effect})",
                     axes=("row", "column"), unit=unit, rows=numbered(size[0]),
                     columns=numbered(size[1]), values=look.removal.changes.tolist(), signed=True,
                     screen=True, note=f"Each cell is a region of the image (fill: {look.removal.fill}).",
                 ))  # fmt: skip
-        return shown
+        return panels
 
     def opening(self) -> dict[str, str | int | None]:
         """Return what the page shows first: the first image's query, in its layer and head."""
@@ -323,8 +323,8 @@ def looked(
     if not looks:
         raise RegardError("look: got no trace, expected at least one of an image")
     about = Read.of(*traces)
-    named = tuple((look.name, None) for look in looks)
-    return ImageAttention(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
+    texts = tuple((look.name, None) for look in looks)
+    return ImageAttention(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=texts))
 
 
 def _look_at(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
@@ -332,42 +332,42 @@ def _look_at(trace: Any, layer: int | None, head: int | None, word: str | None) 
     patches = getattr(trace, "patches", None)
     if not isinstance(trace, Trace) or patches is None:
         raise RegardError("look: pass the trace of an image with known patches: model.trace(images=…)")
-    held = kept_numbers(trace.attention)
-    layer = held[-1] if layer is None else from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
+    known = kept_numbers(trace.attention)
+    layer = known[-1] if layer is None else from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
     weights = trace.attention[layer].dense().double().cpu()  # (H, L, L)
     head = None if head is None else from_zero("head", head, len(weights), f"layer {layer} has")
-    chosen = weights.mean(0) if head is None else weights[head]
+    matrix = weights.mean(0) if head is None else weights[head]
     query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
-    who = "the average patch" if query is None else "[CLS]"
+    query_name = "the average patch" if query is None else "[CLS]"
     if trace.text:
         query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
-        who = named(trace.tokens, query)
-    row = chosen[query] if query is not None else chosen[patches.first :].mean(0)
+        query_name = named(trace.tokens, query)
+    row = matrix[query] if query is not None else matrix[patches.first :].mean(0)
     received, heat = patches.heat(weights.mean(0).mean(0)), patches.heat(row)
-    median, ours = float(received.median()), range(patches.first, patches.first + heat.numel())
-    boxes = None if patches.seen is None else [patches.box(n) for n in ours]
+    median, indices = float(received.median()), range(patches.first, patches.first + heat.numel())
+    boxes = None if patches.seen is None else [patches.box(n) for n in indices]
     answer = None
     if trace.text and trace.logits is not None and trace.names is not None:  # the most likely next token
-        likely, token = trace.logits[-1].float().softmax(-1).max(-1)
-        answer = trace.names(int(token)), float(likely)
+        probability, token = trace.logits[-1].float().softmax(-1).max(-1)
+        answer = trace.names(int(token)), float(probability)
     return Look(
-        patches.picture.name, query, who, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
+        patches.picture.name, query, query_name, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
         received / median if median > 0 else torch.zeros_like(received), boxes, answer,
     )  # fmt: skip
 
 
-def _numbers_of_look(look: Look, where: str) -> Numbers:
-    """Collect the values for sentences on an image's attention. where: the phrase that names the image, or ""."""
+def _numbers_of_look(look: Look, phrase: str) -> Numbers:
+    """Collect the values for sentences on an image's attention. phrase: the phrase that names the image, or ""."""
     heat, order = look.heat.flatten(), look.order
-    numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": MIN_SINK, "sinks": None}
+    numbers: dict[str, Any] = {"where": phrase, "who": look.who, "place": look.place, "apart": MIN_SINK, "sinks": None}
     numbers["kind"] = "non-sink " * bool(look.sinks)
     numbers |= {"any": bool(heat.any()), "weight": 0.0, "count": len(order)}
-    if order and (whole := float(heat[order].sum())):
-        best, few = order[0], order[: max(1, round(TOP_FRACTION * len(heat)))]
+    if order and (total := float(heat[order].sum())):
+        best, top = order[0], order[: max(1, round(TOP_FRACTION * len(heat)))]
         numbers |= {"patch": look.patch_name(best), "side": look.side(best), "weight": float(heat[best])}
-        numbers["times"] = numbers["weight"] * len(order) / whole
-        if 1 < len(few) < len(order):
-            numbers |= {"few": len(few), "fraction": float(heat[few].sum()) / whole}
+        numbers["times"] = numbers["weight"] * len(order) / total
+        if 1 < len(top) < len(order):
+            numbers |= {"few": len(top), "fraction": float(heat[top].sum()) / total}
     if look.sinks:
         sinks, more = [look.patch_name(n) for n in look.sinks[:MAX_NAMED_PATCHES]], len(look.sinks) - MAX_NAMED_PATCHES
         numbers["sinks"] = listed([*sinks, f"{more} more"] if more > 0 else sinks)

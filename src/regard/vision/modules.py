@@ -101,14 +101,14 @@ class WatchedSession(Session):
         stack.hidden_states, stack.dropped = list(numbered.values()), [n for n in range(end + 1) if n not in numbered]
         if (patches := item.patches) is not None and len(grid) == 2:
             sides = zip((item.tensors or {})["pixel_values"].shape[2:], grid, strict=True)
-            known = self._uses_windows(layers[stage.start].path) and not any(size % count for size, count in sides)
-            item = replace(item, patches=replace(patches, rows=grid[0], columns=grid[1]) if known else None)
-        named = named_tokens(item, self.model.config, {"": stack}, calls, False, self.name)
+            has_grid = self._uses_windows(layers[stage.start].path) and not any(size % count for size, count in sides)
+            item = replace(item, patches=replace(patches, rows=grid[0], columns=grid[1]) if has_grid else None)
+        source = named_tokens(item, self.model.config, {"": stack}, calls, False, self.name)
         normed = end == len(layers) and isinstance(final, Tensor) and final.shape == layers[-1].left.shape
         last = {"last_hidden_state": final.flatten(1, -2)} if normed else {}
         capture = Capture(keep=keep, comparison=comparison, last=last)
         return CapturedPass(
-            name=self.name, model=self.model, sources=[named], targets=None, calls=calls, stacks={stack.path: stack},
+            name=self.name, model=self.model, sources=[source], targets=None, calls=calls, stacks={stack.path: stack},
             logits=None, capture=capture, attention_outputs={}, notes=tuple(notes),
         )  # fmt: skip
 
@@ -119,13 +119,13 @@ class WatchedSession(Session):
         def note(path: str, _module: nn.Module, args: Any, output: Any) -> None:
             states[path] = (args[0] if args else None), output
 
-        with ExitStack() as opened:
+        with ExitStack() as stack:
             modules = dict(self.model.module.named_modules())
             for path, module in modules.items():
-                listed = isinstance(modules.get(path.rpartition(".")[0]), nn.ModuleList | nn.Sequential)
-                if path in FINAL_NORMS or (listed and any(True for _ in module.children())):
-                    opened.callback(module.register_forward_hook(partial(note, path)).remove)
-            calls = opened.enter_context(record(keep=("value", "output")))
+                in_list = isinstance(modules.get(path.rpartition(".")[0]), nn.ModuleList | nn.Sequential)
+                if path in FINAL_NORMS or (in_list and any(True for _ in module.children())):
+                    stack.callback(module.register_forward_hook(partial(note, path)).remove)
+            calls = stack.enter_context(record(keep=("value", "output")))
             try:
                 with watch(self.model.module):
                     self.model(**(item.tensors or {}))
@@ -145,8 +145,8 @@ class WatchedSession(Session):
                 others[call.path] = None
         ordered = list(layers.values())
         if not ordered or any(layer.entered is following.entered for layer, following in pairwise(ordered)):
-            how = "layers run side by side" if ordered else "no list of layers was found around its attention"
-            raise RegardError(f"{self.name}: {how}; regard.watch(model) shows its attention")
+            reason = "layers run side by side" if ordered else "no list of layers was found around its attention"
+            raise RegardError(f"{self.name}: {reason}; regard.watch(model) shows its attention")
         notes = [f"Attention calls outside the layers are left out: {', '.join(others)}."] * bool(others)
         return ordered, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
 
@@ -156,10 +156,10 @@ class WatchedSession(Session):
         problem = f"layers: got {', '.join(map(str, numbers))}"
         if numbers and numbers[-1] >= count:
             raise RegardError(f"{problem}, {numbers_there('layer', count, f'{self.name} has')}")
-        fits = [stage for stage in stages if set(numbers) <= set(stage)]
-        if not fits:
+        fitting = [stage for stage in stages if set(numbers) <= set(stage)]
+        if not fitting:
             raise RegardError(f"{problem}, which have different tokens: choose among {_ranges(stages)}")
-        return fits[-1]
+        return fitting[-1]
 
     def _place_on_grid(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
         """Move a call's weights from windows to patches of the grid. Return None if its tokens aren't the patches."""
@@ -181,11 +181,11 @@ class WatchedSession(Session):
         ]
         positions = window_positions(grid, size, shift)
         weights, heads, length = call.weights[...], call.weights.full_shape[1], grid.numel()
-        what = f"attention among {length} patches"
-        require_memory(heads * length**2 * weights.element_size(), weights.device, what, HELPS)
-        placed = weights.new_zeros(1, heads, length, length)
-        placed[0, :, positions[:, :, None], positions[:, None, :]] = weights.transpose(0, 1)
-        return replace(call, source=AttentionMap.of_weights(placed), value=None, output=None)
+        purpose = f"attention among {length} patches"
+        require_memory(heads * length**2 * weights.element_size(), weights.device, purpose, HELPS)
+        result = weights.new_zeros(1, heads, length, length)
+        result[0, :, positions[:, :, None], positions[:, None, :]] = weights.transpose(0, 1)
+        return replace(call, source=AttentionMap.of_weights(result), value=None, output=None)
 
     def _uses_windows(self, layer: str) -> bool:
         return type(self.model.module.get_submodule(layer)).__module__ in WINDOWED
@@ -236,8 +236,8 @@ class VisionModule(nn.Module):
 def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[str, Tensor]:
     """Preprocess an image with a transform, image -> (3, height, width), like an image processor of transformers."""
     if transform is None:
-        needs = "pass load(model, processor=weights.transforms())"
-        raise RegardError(f"torchvision models don't say how images are preprocessed: {needs}")
+        advice = "pass load(model, processor=weights.transforms())"
+        raise RegardError(f"torchvision models don't say how images are preprocessed: {advice}")
     return {"pixel_values": transform(images)[None]}
 
 

@@ -28,33 +28,33 @@ LARGEST = 64 << 20  # maximum number of elements in a processor's output, as a c
 def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelInput]]:
     """Prepare an image, or a list of images, as model inputs. Return whether it is a single image, and the inputs."""
     session, processor = model._session, model.image_processor
-    name, alone = session.name, session.original.main_input_name == "pixel_values"
+    name, image_only = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
         raise RegardError(
             f"images: {name} reads {session.original.main_input_name!r}, expected a model that reads images"
         )
-    if alone != (text is None):
-        raise RegardError(f"images: {name} reads images {'only' if alone else 'in a text: pass one as well'}")
-    if processor is None or not (alone or hasattr(processor, "image_token")):
-        instead = ", or trace(inputs={'pixel_values': ...})" if alone else ""
-        file = PROCESSOR_FILE if alone else BOTH_FILE
+    if image_only != (text is None):
+        raise RegardError(f"images: {name} reads images {'only' if image_only else 'in a text: pass one as well'}")
+    if processor is None or not (image_only or hasattr(processor, "image_token")):
+        option = ", or trace(inputs={'pixel_values': ...})" if image_only else ""
+        file = PROCESSOR_FILE if image_only else BOTH_FILE
         raise RegardError(
-            f"images: {name} has no {file}, which describes how to prepare images: pass load(processor=){instead}"
+            f"images: {name} has no {file}, which describes how to prepare images: pass load(processor=){option}"
         )
     single = not isinstance(images, (list, tuple))
     pictures = [images] if single else list(images)
     if not pictures:
         raise RegardError("images: got none, expected at least one")
-    if alone:
+    if image_only:
         return single, [_read_image(model, picture) for picture in pictures]
     if model.tokenizer is None:
         raise RegardError(f"images: {name} has no tokenizer for the text: pass load(tokenizer=)")
-    several = isinstance(text, (list, tuple))
-    texts = list(text) if several else [text] * len(pictures)
+    is_list = isinstance(text, (list, tuple))
+    texts = list(text) if is_list else [text] * len(pictures)
     if len(texts) != len(pictures):
         raise RegardError(f"images: got {len(pictures)}, expected one for each of the {len(texts)} texts, or one text")
     pairs = zip(texts, pictures, strict=True)
-    return single and not several, [_read_image_in_text(model, *pair) for pair in pairs]
+    return single and not is_list, [_read_image_in_text(model, *pair) for pair in pairs]
 
 
 def _read_image(model: Model, image: Any) -> ModelInput:
@@ -67,9 +67,9 @@ def _read_image(model: Model, image: Any) -> ModelInput:
     grid = patch_grid(session.original.config, pixels)
     if grid is None:
         return replace(item, notes=picture.notes)
-    seen = seen_box(processor, picture.size)
-    notes = tuple(note for note in (*picture.notes, seen_note(picture, seen)) if note)
-    return replace(item, patches=Patches(picture, *grid, 0, seen), notes=notes)
+    box = seen_box(processor, picture.size)
+    notes = tuple(note for note in (*picture.notes, seen_note(picture, box)) if note)
+    return replace(item, patches=Patches(picture, *grid, 0, box), notes=notes)
 
 
 def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
@@ -95,46 +95,46 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
     _, (encoded,) = reader.read("text", text.replace(mark, mark * count), None)
     if encoded.ids != ids:
         raise RegardError(f"images: the processor of {name} reads the text differently from its tokenizer")
-    seen = seen_box(processor.image_processor, picture.size)
+    box = seen_box(processor.image_processor, picture.size)
     first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
-    read = {key: x.to(session.original.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
+    converted = {key: x.to(session.original.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
     item = check_inputs(
-        {key: x for key, x in read.items() if key in session.takes}, session.original, session.takes, name
+        {key: x for key, x in converted.items() if key in session.takes}, session.original, session.takes, name
     )
     return replace(
         item, text=text, tokens=_locate(encoded.tokens, first, grid, text, mark),
         unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
-        patches=Patches(picture, *grid, first, seen),
-        notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
+        patches=Patches(picture, *grid, first, box),
+        notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, box)) if note)),
     )  # fmt: skip
 
 
 def _locate(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
     """Name the patch tokens, and set every token's position to that in the original text."""
-    count, start, length, made = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
+    count, start, length, result = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
     for n, token in enumerate(tokens[first : first + count]):
-        named = f"{n // grid[1]},{n % grid[1]}"
-        made.append(replace(token, text=named, start=start, end=start + length, special=False))
-    back = (count - 1) * length
+        name = f"{n // grid[1]},{n % grid[1]}"
+        result.append(replace(token, text=name, start=start, end=start + length, special=False))
+    shift = (count - 1) * length
     for token in tokens[first + count :]:
-        made.append(replace(token, start=max(token.start - back, 0), end=max(token.end - back, 0)))
-    return tuple(replace(token, source=text) for token in made)
+        result.append(replace(token, start=max(token.start - shift, 0), end=max(token.end - shift, 0)))
+    return tuple(replace(token, source=text) for token in result)
 
 
 def _run_text_processor(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
     """Run a processor on a text with an image. Return the token ids, and the other tensors by name."""
     with quiet():
         try:
-            made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
+            tensors = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
         except Exception as error:  # a config can make it raise any exception
             problem = first_line(error)
-            what = f"{picture.name} and its text"
-            raise RegardError(f"{what} cannot be prepared by the processor: {problem}") from error
-    ids = made.pop("input_ids", None)
-    made.pop("attention_mask", None)  # all ones for a single text without padding
-    if ids is None or "pixel_values" not in made:
-        raise RegardError(f"images: the model's processor returns {', '.join(made)}, expected ids and pixels")
-    return ids[0].tolist(), made
+            label = f"{picture.name} and its text"
+            raise RegardError(f"{label} cannot be prepared by the processor: {problem}") from error
+    ids = tensors.pop("input_ids", None)
+    tensors.pop("attention_mask", None)  # all ones for a single text without padding
+    if ids is None or "pixel_values" not in tensors:
+        raise RegardError(f"images: the model's processor returns {', '.join(tensors)}, expected ids and pixels")
+    return ids[0].tolist(), tensors
 
 
 def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill) -> Iterator[Trace]:
@@ -148,8 +148,8 @@ def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, sl
     pixels, keep = tensors["pixel_values"], CaptureOptions(NO_LAYERS, attention_outputs=False)
     high, wide = pixels.shape[2] // patches.rows, pixels.shape[3] // patches.columns
     for rows, columns in regions:
-        where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
-        changed = replace(item, tensors=tensors | {"pixel_values": fill_region(pixels, *where, fill)})
+        region = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
+        changed = replace(item, tensors=tensors | {"pixel_values": fill_region(pixels, *region, fill)})
         run = dict(model._runner.traces([changed], None, (), keep))[0]
         if run.last_hidden_state.shape != trace.last_hidden_state.shape:  # type: ignore[union-attr]
             raise RegardError("without: the trace ends before the model's last layer: trace without layers=")
@@ -160,7 +160,7 @@ def fill_region(
     pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
 ) -> Float[Tensor, "n colours h w"]:
     """Return a copy of the images in which a region is replaced by a fill."""
-    without, part = pixels.clone(), pixels[:, :, rows, columns]
+    result, part = pixels.clone(), pixels[:, :, rows, columns]
     if fill == "blank":
         new = torch.zeros_like(part)
     elif fill == "mean":
@@ -168,8 +168,8 @@ def fill_region(
     else:
         high, wide = ((side - 1) // 2 for side in part.shape[2:])
         new = F.avg_pool2d(F.pad(part, (wide, wide, high, high), mode="reflect"), (2 * high + 1, 2 * wide + 1), 1)
-    without[:, :, rows, columns] = new
-    return without
+    result[:, :, rows, columns] = new
+    return result
 
 
 def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:
@@ -184,12 +184,12 @@ def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int]
     return int(pixels.shape[2]) // int(high), int(pixels.shape[3]) // int(wide)
 
 
-def seen_note(picture: Picture, seen: Box | None) -> str:
+def seen_note(picture: Picture, box: Box | None) -> str:
     """Return a note on which part of an image the model saw, "" if it saw all of it."""
     width, height = picture.size
-    if seen is None:
+    if box is None:
         return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
-    left, top, right, bottom = (round(side) for side in seen)
+    left, top, right, bottom = (round(side) for side in box)
     left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
     if (left, top, right, bottom) == (0, 0, width, height):
         return ""
@@ -218,11 +218,11 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
     black, white = (_apply(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
     red, green = (Image.fromarray(line).resize(size) for line in (across[None], down[:, None]))
     picture = Image.merge("RGB", (red, green, Image.new("L", size)))
-    shown = _apply(processor, picture, "a measure").double()
-    if bool((white == black).any()) or not torch.equal(shown, _apply(processor, picture, "a measure").double()):
+    pixels = _apply(processor, picture, "a measure").double()
+    if bool((white == black).any()) or not torch.equal(pixels, _apply(processor, picture, "a measure").double()):
         return None
-    shown = (shown - black) / (white - black)  # 0 to 1 across the width, and down the height
-    x, y = _fit_line(shown[0, 0].mean(0)), _fit_line(shown[0, 1].mean(1))
+    pixels = (pixels - black) / (white - black)  # 0 to 1 across the width, and down the height
+    x, y = _fit_line(pixels[0, 0].mean(0)), _fit_line(pixels[0, 1].mean(1))
     if x is None or y is None:
         return None
     edges = (0.0, 0.0, float(width), float(height))
@@ -242,32 +242,32 @@ def _fit_line(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
     count = len(values)
     if count < 4:
         return None
-    at = torch.arange(count, dtype=torch.float64) + 0.5
+    positions = torch.arange(count, dtype=torch.float64) + 0.5
     middle = slice(count // 16, count - count // 16)
-    design = torch.stack([torch.ones_like(at), at], 1)
-    solved = torch.linalg.lstsq(design[middle], values[middle, None]).solution[:, 0]
-    if not bool(((design @ solved - values)[middle].abs() < 1.5 / 255).all()) or float(solved[1]) <= 0:
+    design = torch.stack([torch.ones_like(positions), positions], 1)
+    line = torch.linalg.lstsq(design[middle], values[middle, None]).solution[:, 0]
+    if not bool(((design @ line - values)[middle].abs() < 1.5 / 255).all()) or float(line[1]) <= 0:
         return None
-    return float(solved[0]), float(solved[0] + solved[1] * count)
+    return float(line[0]), float(line[0] + line[1] * count)
 
 
 def _apply(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
     """Run an image processor and return its pixels. Raises RegardError if there would be too many."""
-    what = f"image {name!r} ({image.width} × {image.height} pixels)"
+    text = f"image {name!r} ({image.width} × {image.height} pixels)"
     sizes = [getattr(processor, name, None) for name in ("size", "crop_size", "pad_size")]
     sides = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
-    longer = max(image.size) / max(min(image.size), 1)  # relative to the shorter side, to which "shortest_edge" refers
-    made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in sides), default=0)
-    if made * 3 > LARGEST:
-        most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
-        raise RegardError(f"{what}: the model's processor makes {most}")
+    ratio = max(image.size) / max(min(image.size), 1)  # relative to the shorter side, to which "shortest_edge" refers
+    count = max((n * n * (ratio if key == "shortest_edge" else 1) for key, n in sides), default=0)
+    if count * 3 > LARGEST:
+        limit = f"{count:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
+        raise RegardError(f"{text}: the model's processor makes {limit}")
     with quiet(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)  # the same random crop for the image and for measuring it
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
         except Exception as error:
-            raise RegardError(f"{what} cannot be prepared by the model's processor: {first_line(error)}") from error
+            raise RegardError(f"{text} cannot be prepared by the model's processor: {first_line(error)}") from error
     if not isinstance(pixels, Tensor) or pixels.ndim != 4 or pixels.shape[:2] != (1, 3):
         shape = tuple(getattr(pixels, "shape", ()))
-        raise RegardError(f"{what}: the model's processor makes {shape} of it, expected one item (1, 3, height, width)")
+        raise RegardError(f"{text}: the model's processor makes {shape} of it, expected one item (1, 3, height, width)")
     return pixels.float()
