@@ -68,8 +68,8 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
     if isinstance(sentences, str) or not all(isinstance(s, str) for s in check_texts(sentences, "control")):
         raise RegardError(f"control: got {type(sentences).__name__}, expected a list of sentences")
     for number, sentence in enumerate(sentences, 1):
-        if lacks := slot_problem(sentence, word):
-            raise RegardError(f"control: sentence {number}, {lacks}")
+        if problem := slot_problem(sentence, word):
+            raise RegardError(f"control: sentence {number}, {problem}")
     return list(dict.fromkeys(sentence.replace(SLOT, word) for sentence in sentences))
 
 

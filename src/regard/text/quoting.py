@@ -24,9 +24,9 @@ def quoted(text: str) -> str:
     return f"“{visible(text.strip())}”" if text.strip() else "a line break" if "\n" in text else "a blank"
 
 
-def some_of(names: Sequence[str], most: int) -> str:
-    """Join the first `most` names, and count the others: "a, b and 3 more"."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+def some_of(names: Sequence[str], limit: int) -> str:
+    """Join the first `limit` names, and count the others: "a, b and 3 more"."""
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def visible(text: str) -> str:
@@ -36,18 +36,18 @@ def visible(text: str) -> str:
     )
 
 
-def short(text: str, most: int = 24) -> str:
-    """Make a text printable. Cut a text of more than `most` characters, and end it with …."""
+def short(text: str, limit: int = 24) -> str:
+    """Make a text printable. Cut a text of more than `limit` characters, and end it with …."""
     text = visible(text)
     text = text if text.strip(" ") else "␣" * len(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def display_text(text: str, most: int = 24) -> str:
+def display_text(text: str, limit: int = 24) -> str:
     """Format a token as all views show it. ␣ marks blanks at its ends, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
-    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
+    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), limit)
 
 
 def text_with_control_pictures(text: str) -> str:

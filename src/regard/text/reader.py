@@ -43,10 +43,10 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
         tokenizer.get_chat_template()
     except (AttributeError, ValueError):
         raise RegardError(f"chat: the tokenizer of {name} has no chat template: pass a text instead") from None
-    how = {"tokenize": False, "add_generation_prompt": messages[-1]["role"] != "assistant"}
+    options = {"tokenize": False, "add_generation_prompt": messages[-1]["role"] != "assistant"}
     marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
     try:
-        text, marked = (tokenizer.apply_chat_template(chat, **how) for chat in ([*messages], marks))
+        text, marked = (tokenizer.apply_chat_template(chat, **options) for chat in ([*messages], marks))
     except Exception as error:  # a template can raise anything
         raise RegardError(f"chat: the chat template of {name} rejects it: {first_line(error)[:200]}") from error
     spans = _spans_of_messages(text, marked, [message["content"] for message in messages])
@@ -118,21 +118,21 @@ class Reader:
             raise RegardError(f"{name}: model {self.name!r} has no tokenizer: pass ids=...")
         if pair:
             single = isinstance(text, str)
-            texts, seconds = (list(check_texts(value, what)) for value, what in ((text, "text"), (second, name)))
+            texts, seconds = (list(check_texts(value, label)) for value, label in ((text, "text"), (second, name)))
             if single != isinstance(second, str) or len(texts) != len(seconds):
                 counts = "one text" if single else f"a list of {len(texts)}"
                 raise RegardError(f"second: expected {counts}, like the text")
-            several: list[Any] = [*zip(texts, seconds, strict=True)]
+            items: list[Any] = [*zip(texts, seconds, strict=True)]
         else:
             pairs = [] if isinstance(words, str) else list(check_texts(words, name))
             single = bool(pairs) and all(isinstance(value, str) for value in pairs)
-            several = [pairs] if single else pairs
-        if not several or any(isinstance(value, str) or not value for value in several):
+            items = [pairs] if single else pairs
+        if not items or any(isinstance(value, str) or not value for value in items):
             raise RegardError(f"{name}: got {words!r:.60}, expected a list of words, or a list of them for each text")
         results = []
-        for parts in several:
-            called = ("text", name) if pair else [f"word {n}" for n in range(1, len(parts) + 1)]
-            checked = [check_text(*value) for value in zip(parts, called, strict=True)]
+        for parts in items:
+            labels = ("text", name) if pair else [f"word {n}" for n in range(1, len(parts) + 1)]
+            checked = [check_text(*value) for value in zip(parts, labels, strict=True)]
             results.append(encode_parts(self.tokenizer, checked, pair=pair))
             self._check_length(len(results[-1].tokens), name, False)
         return single, [self._check_ids(encoded, name) for encoded in results]

@@ -34,12 +34,12 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
     tokens, start, pending = [], 0, b""
     for number in encoding.encode_ordinary(text):
         piece = encoding.decode_single_token_bytes(number)
-        whole = codecs.utf_8_decode(pending + piece)[0]  # the complete characters
-        end = start + len(whole)
-        if pending or pending + piece != whole.encode():  # bytes of incomplete characters
+        decoded = codecs.utf_8_decode(pending + piece)[0]  # the complete characters
+        end = start + len(decoded)
+        if pending or pending + piece != decoded.encode():  # bytes of incomplete characters
             tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False, text))
         else:
-            tokens.append(Token(number, whole, start, end, None, False, text))
-        pending = (pending + piece)[len(whole.encode()) :]
+            tokens.append(Token(number, decoded, start, end, None, False, text))
+        pending = (pending + piece)[len(decoded.encode()) :]
         start = end
     return tokens

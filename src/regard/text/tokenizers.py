@@ -58,31 +58,31 @@ def words(
     words. The most frequent ones are kept, and of equally frequent ones the first in alphabetical order. frame: the
     special tokens around a text, a key of `FRAMES`. Unknown words are read as [UNK].
     """
-    whole = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
+    backend = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
     if lower:
-        whole.normalizer = normalizers.Lowercase()
-    whole.pre_tokenizer = pre_tokenizers.Whitespace()
+        backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
     counts: Counter[str] = Counter()
     for text in _texts_to_tokenize(texts):
-        read = whole.normalizer.normalize_str(text) if lower else text
-        counts.update(piece for piece, _ in whole.pre_tokenizer.pre_tokenize_str(read))
-    chosen = sorted(counts)
+        normalized = backend.normalizer.normalize_str(text) if lower else text
+        counts.update(piece for piece, _ in backend.pre_tokenizer.pre_tokenize_str(normalized))
+    entries = sorted(counts)
     if most is not None:
         _check_tokenizer_size("most", most, 1)
-        chosen = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
-    vocabulary = {word: n for n, word in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
-    whole.model = models.WordLevel(vocabulary, unk_token=UNK)
-    return _add_special_tokens(whole, frame)
+        entries = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
+    vocabulary = {word: n for n, word in enumerate((*entries, PAD, UNK, *_frame_of_special_tokens(frame)))}
+    backend.model = models.WordLevel(vocabulary, unk_token=UNK)
+    return _add_special_tokens(backend, frame)
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
     """Make a tokenizer of the texts' characters, sorted and numbered from 0. Other characters are read as [UNK]."""
-    chosen = sorted({character for text in _texts_to_tokenize(texts) for character in text})
-    vocabulary = {token: n for n, token in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
-    whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: each token is one character
-    whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
-    whole.decoder = decoders.Fuse()
-    return _add_special_tokens(whole, frame)
+    entries = sorted({character for text in _texts_to_tokenize(texts) for character in text})
+    vocabulary = {token: n for n, token in enumerate((*entries, PAD, UNK, *_frame_of_special_tokens(frame)))}
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: each token is one character
+    backend.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
+    backend.decoder = decoders.Fuse()
+    return _add_special_tokens(backend, frame)
 
 
 def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> "PreTrainedTokenizerFast":
@@ -92,15 +92,15 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
     """
     special = [PAD, *_frame_of_special_tokens(frame)]
     _check_tokenizer_size("size", size, BYTES + len(special), f"the {BYTES} bytes and {len(special)} special tokens")
-    whole = tokenizers.Tokenizer(models.BPE())
-    whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    whole.decoder = decoders.ByteLevel()
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    whole.train_from_iterator(list(_texts_to_tokenize(texts)), trainer)
-    return _add_special_tokens(whole, frame, processors.ByteLevel(trim_offsets=True))
+    backend.train_from_iterator(list(_texts_to_tokenize(texts)), trainer)
+    return _add_special_tokens(backend, frame, processors.ByteLevel(trim_offsets=True))
 
 
 def word_pieces(
@@ -113,16 +113,16 @@ def word_pieces(
     """
     special = [PAD, UNK, *_frame_of_special_tokens(frame)]
     _check_tokenizer_size("size", size, len(special) + 1, f"{len(special)} special tokens and more")
-    whole = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
-    whole.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    whole.decoder = decoders.WordPiece()
-    read = list(_texts_to_tokenize(texts))
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    inputs = list(_texts_to_tokenize(texts))
     # The library numbers single characters in a varying order, which breaks ties between pieces. Passing them sorted,
     # as special tokens, makes the vocabulary reproducible.
     alphabet: set[str] = set()
-    for text in read:
-        for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
+    for text in inputs:
+        for word, _ in backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(text)):
             alphabet.add(word[0])
             alphabet.update(f"##{character}" for character in word[1:])
     if len(alphabet) > (room := size - len(special)):
@@ -130,10 +130,10 @@ def word_pieces(
     tokens = [*special, *sorted(alphabet)]
     trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=tokens, show_progress=False)
     trained = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
-    trained.normalizer, trained.pre_tokenizer = whole.normalizer, whole.pre_tokenizer
-    trained.train_from_iterator(read, trainer)
-    whole.model = models.WordPiece(trained.get_vocab(), unk_token=UNK)
-    return _add_special_tokens(whole, frame)
+    trained.normalizer, trained.pre_tokenizer = backend.normalizer, backend.pre_tokenizer
+    trained.train_from_iterator(inputs, trainer)
+    backend.model = models.WordPiece(trained.get_vocab(), unk_token=UNK)
+    return _add_special_tokens(backend, frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +168,13 @@ def tokenizer_files(tokenizer: Any) -> dict[str, str]:
     Raises:
         RegardError: it isn't a fast tokenizer, so it has no tokenizer.json.
     """
-    whole = getattr(tokenizer, "backend_tokenizer", None)
-    if whole is None:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
         raise RegardError(f"tokenizer: got a {type(tokenizer).__name__}, expected a fast tokenizer to save")
     roles = {role: getattr(tokenizer, role) for role in ROLES if getattr(tokenizer, role) is not None}
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": tokenizer.model_input_names, **roles}
     return {
-        "tokenizer.json": whole.to_str(pretty=False),
+        "tokenizer.json": backend.to_str(pretty=False),
         "tokenizer_config.json": json.dumps(settings, ensure_ascii=False, indent=2) + "\n",
     }
 
@@ -187,21 +187,21 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
     """
     file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
     with tokenizer_errors(f"{str(file)!r} cannot be read"):
-        whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
+        backend = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
     with tokenizer_errors(f"{str(config_file)!r} cannot be read"):
-        roles = {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None}
+        roles = {role: token for role, token in ROLES.items() if backend.token_to_id(token) is not None}
         inputs = None
         if config_file.is_file():
             settings = read_json(config_file)
             roles = {role: settings[role] for role in ROLES if role in settings}
             inputs = settings.get("model_input_names")
-        return _to_transformers(whole, roles, inputs)
+        return _to_transformers(backend, roles, inputs)
 
 
-def _add_special_tokens(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
+def _add_special_tokens(backend: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
     """Add special tokens and the frame around a text to a tokenizer. before: post-processing steps before the frame."""
-    present = [token for token in (PAD, UNK, *_frame_of_special_tokens(frame)) if whole.token_to_id(token) is not None]
-    whole.add_special_tokens(present)
+    added = [token for token in (PAD, UNK, *_frame_of_special_tokens(frame)) if backend.token_to_id(token) is not None]
+    backend.add_special_tokens(added)
     ends: dict[str, tuple[str, str | None]] = {
         "end": (f"$A {EOS}", None),
         "both": (f"{BOS} $A {EOS}", None),
@@ -210,23 +210,23 @@ def _add_special_tokens(whole: tokenizers.Tokenizer, frame: str, *before: Any) -
     steps = list(before)
     if frame in ends:
         single, pair = ends[frame]
-        ids = [(token, whole.token_to_id(token)) for token in _frame_of_special_tokens(frame)]
+        ids = [(token, backend.token_to_id(token)) for token in _frame_of_special_tokens(frame)]
         steps.append(processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids))
     if steps:
-        whole.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
+        backend.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
     inputs = ["input_ids", "token_type_ids", "attention_mask"] if frame == "bert" else ["input_ids", "attention_mask"]
-    return _to_transformers(whole, {role: token for role, token in ROLES.items() if token in present}, inputs)
+    return _to_transformers(backend, {role: token for role, token in ROLES.items() if token in added}, inputs)
 
 
 def _to_transformers(
-    whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None
+    backend: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None
 ) -> "PreTrainedTokenizerFast":
     """Wrap a tokenizer as a transformers tokenizer. The import takes seconds, so it is inside the function."""
     from transformers import PreTrainedTokenizerFast
 
     names = list(inputs or ("input_ids", "attention_mask"))
     return PreTrainedTokenizerFast(
-        tokenizer_object=whole, model_input_names=names, clean_up_tokenization_spaces=False, **roles
+        tokenizer_object=backend, model_input_names=names, clean_up_tokenization_spaces=False, **roles
     )
 
 
@@ -242,19 +242,19 @@ def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
     Raises:
         RegardError: a text isn't a string, or all texts are blank.
     """
-    seen = False
+    has_words = False
     for number, text in enumerate(check_texts(texts), 1):
         if not isinstance(text, str):
             raise RegardError(f"text {number}: got {type(text).__name__}, expected a string")
-        seen = seen or bool(text.strip())
+        has_words = has_words or bool(text.strip())
         yield text
-    if not seen:
+    if not has_words:
         raise RegardError("texts: got only blanks, expected at least one word for the vocabulary")
 
 
-def _check_tokenizer_size(name: str, size: Any, least: int, why: str = "") -> None:
-    if isinstance(size, bool) or not isinstance(size, int) or size < least:
-        raise RegardError(f"{name}: got {size!r}, expected an integer of {least} or more{why and ', for ' + why}")
+def _check_tokenizer_size(name: str, size: Any, bound: int, use: str = "") -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < bound:
+        raise RegardError(f"{name}: got {size!r}, expected an integer of {bound} or more{use and ', for ' + use}")
 
 
 BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
@@ -336,27 +336,27 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
         settings = read_json(folder / SETTINGS)
         roles = read_json(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
         others = {name: value for name, value in settings.items() if name not in {*UNUSED.split(), *USED}}
-        known = others.pop("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
+        is_bert = others.pop("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
         usual = (BERT_ROLES | {"never_split": None}).items()
-        if not known or not others.items() <= usual or not roles.items() <= BERT_ROLES.items():
+        if not is_bert or not others.items() <= usual or not roles.items() <= BERT_ROLES.items():
             return None
         with tokenizer_errors(str(folder)):
-            whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
-            whole.no_truncation()
-            whole.no_padding()
+            backend = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
+            backend.no_truncation()
+            backend.no_padding()
             # transformers' BertTokenizer for these settings, here with only special tokens as its vocabulary
-            special: dict[str, Any] = {token: whole.token_to_id(token) for token in BERT_ROLES.values()}
-            made = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
+            special: dict[str, Any] = {token: backend.token_to_id(token) for token in BERT_ROLES.values()}
+            twin = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
             lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
-            made.normalizer = normalizers.BertNormalizer(True, chinese, settings.get("strip_accents"), lower)
-            made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-            made.decoder = decoders.WordPiece(prefix="##")
-            made.add_special_tokens(sorted(special, key=special.__getitem__))
-            one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
-            made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
-            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # vocabulary is last
-            if theirs != ours:
+            twin.normalizer = normalizers.BertNormalizer(True, chinese, settings.get("strip_accents"), lower)
+            twin.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+            twin.decoder = decoders.WordPiece(prefix="##")
+            twin.add_special_tokens(sorted(special, key=special.__getitem__))
+            single, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
+            twin.post_processor = processors.TemplateProcessing(single, f"{single} $B:1 {SEP}:1", ends)
+            left, right = (item.to_str().partition('"vocab":')[0] for item in (backend, twin))  # vocabulary is last
+            if left != right:
                 return None
     except Exception:  # the library raises bare Exception; transformers reports the fault
         return None
-    return BertTokenizer(whole)
+    return BertTokenizer(backend)

@@ -79,13 +79,13 @@ class Turn:
 
 def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Token, ...]:
     """Label each token of a message with its turn, numbered from 1 by role. Leave other tokens unchanged."""
-    marked = list(tokens)
+    result = list(tokens)
     for n, turn in enumerate(turns):
         nth = sum(other.role == turn.role for other in turns[: n + 1])
-        for place in turn.tokens:
-            values = {item.name: getattr(tokens[place], item.name) for item in fields(Token)}
-            marked[place] = ChatToken(**values, source=tokens[place].source, turn=f"{turn.role} {nth}")
-    return tuple(marked)
+        for index in turn.tokens:
+            values = {item.name: getattr(tokens[index], item.name) for item in fields(Token)}
+            result[index] = ChatToken(**values, source=tokens[index].source, turn=f"{turn.role} {nth}")
+    return tuple(result)
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,9 @@ def encoded_ids(ids: Sequence[int]) -> Encoded:
     """Encode token ids without a tokenizer: each id is a word, spelled as its number."""
     tokens: list[Token] = []
     text = " ".join(map(str, ids))
-    for place, number in enumerate(ids):
+    for index, number in enumerate(ids):
         start = tokens[-1].end + 1 if tokens else 0
-        tokens.append(Token(number, str(number), start, start + len(str(number)), place, False, text))
+        tokens.append(Token(number, str(number), start, start + len(str(number)), index, False, text))
     return Encoded(text, tuple(tokens), None, (), ())
 
 
@@ -151,14 +151,14 @@ def check_text(text: Any, name: str = "text") -> str:
 
 
 @overload
-def check_texts(texts: str | Iterable[str], name: str = "texts", instead: str = "") -> Iterable[str]: ...
+def check_texts(texts: str | Iterable[str], name: str = "texts", alternative: str = "") -> Iterable[str]: ...
 @overload
-def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
-def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
-    """Return texts, or a single text, as an iterable. instead: names another valid argument in the error message."""
+def check_texts(texts: Any, name: str = "texts", alternative: str = "") -> Iterable[Any]: ...
+def check_texts(texts: Any, name: str = "texts", alternative: str = "") -> Iterable[object]:
+    """Return texts, or a single text, as an iterable. alternative: names another valid argument in the error."""
     keys = isinstance(texts, (bytes, Mapping)) or hasattr(texts, "columns")
     if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
-        raise RegardError(f"{name}: got {type(texts).__name__}, expected a string or several of them{instead}")
+        raise RegardError(f"{name}: got {type(texts).__name__}, expected a string or several of them{alternative}")
     return [texts] if isinstance(texts, str) else texts
 
 
@@ -207,7 +207,7 @@ def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded
         encoding = _call_tokenizer(tokenizer, [list(parts)], False, is_split_into_words=True)
         return _build_encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
     encoding = _call_tokenizer(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
-    encoded = _build_encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
+    encoded = _build_encoded(tokenizer, text, encoding, 0, lambda _, part: starts[part or 0])
     ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
     turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
     return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
@@ -239,14 +239,14 @@ def _call_tokenizer(tokenizer: Any, texts: Sequence[Any], target: bool, framed: 
 
 
 @contextmanager
-def tokenizer_errors(what: str) -> Iterator[None]:
-    """Convert a tokenizer's error in the block to a one-line RegardError that begins with `what`."""
+def tokenizer_errors(prefix: str) -> Iterator[None]:
+    """Convert a tokenizer's error in the block to a one-line RegardError that begins with `prefix`."""
     try:
         yield
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of the Rust library
             raise
-        raise RegardError(f"{what}: {first_line(error)}") from error
+        raise RegardError(f"{prefix}: {first_line(error)}") from error
 
 
 def _build_encoded(
@@ -276,21 +276,21 @@ def _build_encoded(
             for start, end in offsets
         ]
     specials, unknown_id = special_ids(tokenizer), tokenizer.unk_token_id
-    spelled = _spelled.setdefault(tokenizer, {})
-    spelled |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spelled}
+    spellings = _spelled.setdefault(tokenizer, {})
+    spellings |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spellings}
 
     tokens = tuple(
         Token(
-            number, spelled[number], start, end, word,
-            text[start:end].strip() == spelled[number]  # else its characters are unknown
+            number, spellings[number], start, end, word,
+            text[start:end].strip() == spellings[number]  # else its characters are unknown
             if number == unknown_id and end > start else number in specials or word is None, text,
         )
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
     )  # fmt: skip
     if all(token.special for token in tokens):
-        written = any(token.end > token.start for token in tokens)
-        why = "it consists of special tokens" if written else "the tokenizer drops all of its characters"
-        raise RegardError(f"text {shortened(text)}: no tokens are left, {why}")
+        has_text = any(token.end > token.start for token in tokens)
+        reason = "it consists of special tokens" if has_text else "the tokenizer drops all of its characters"
+        raise RegardError(f"text {shortened(text)}: no tokens are left, {reason}")
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
         notes += (f"{AS_SPECIAL}: {', '.join(literal)}.",)
@@ -317,28 +317,28 @@ def _align_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[i
     normal = [unicodedata.normalize("NFKC", text[start:end]).casefold() for start, end in spans]
     low = "".join(normal)
     owner = [span for span, piece in zip(spans, normal, strict=True) for _ in piece] + [(len(text), len(text))]
-    at, word = 0, -1
+    position, word = 0, -1
     words: list[int | None] = []
     aligned: list[tuple[int, int, bool]] = []
     for number in ids:
         if number in specials:
             words.append(None)
-            aligned.append((at, at, False))
+            aligned.append((position, position, False))
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
         bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip().casefold()
         lost = aligned and aligned[-1][2] and aligned[-1][0] == aligned[-1][1]  # an unknown word, which ends at a blank
-        while lost and piece.startswith(BLANK) and at < len(low) and not low[at].isspace():
-            at += 1
-        while at < len(low) and low[at].isspace():
-            at += 1
-        start = low.find(bare, at) if bare else at
-        start = start if 0 <= start <= at + 8 else at
+        while lost and piece.startswith(BLANK) and position < len(low) and not low[position].isspace():
+            position += 1
+        while position < len(low) and low[position].isspace():
+            position += 1
+        start = low.find(bare, position) if bare else position
+        start = start if 0 <= start <= position + 8 else position
         end = start + len(bare) if low.startswith(bare, start) else start
         word += start == 0 or low[start - 1].isspace() or word < 0
         words.append(word)
         aligned.append((start, end, bare != ""))
-        at = end
+        position = end
     offsets, following = [], len(text)
     for start, end, spelled in reversed(aligned):
         first, last = owner[start][0], owner[end - 1][1] if end > start else owner[start][0]
@@ -353,17 +353,17 @@ def _align_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[i
 def _find_lost(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
     """Find runs of characters without a token, except blanks and the marks that the tokenizer composes."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
-    dropped, at = [], 0
+    dropped, position = [], 0
     for start, end in [*sorted(offsets), (len(text), len(text))]:
-        for run in re.finditer(r"\S+", text[at:start]):
-            edge = bisect_left(edges, at + run.start())
-            if normalizer and edges and at + run.start() < edges[edge] >= at + run.end():
+        for run in re.finditer(r"\S+", text[position:start]):
+            edge = bisect_left(edges, position + run.start())
+            if normalizer and edges and position + run.start() < edges[edge] >= position + run.end():
                 composed = normalizer.normalize_str(text[edges[edge - 1] : edges[edge]])
                 marks, remaining = (set(unicodedata.normalize("NFKD", letters)) for letters in (run[0], composed))
                 if marks <= remaining:
                     continue
             dropped.append(run[0])
-        at = max(at, end)
+        position = max(position, end)
     return tuple(dropped)
 
 
@@ -381,11 +381,11 @@ def readable_token(tokenizer: Any, number: int) -> str:
     byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # a byte in sentencepiece vocabularies
     if byte is None and not all(character in _BYTES for character in piece):
         return piece
-    spelled = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
+    data = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
     try:
-        return spelled.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return spelled_token_bytes(spelled)
+        return spelled_token_bytes(data)
 
 
 def spelled_token_bytes(piece: bytes) -> str:
@@ -393,6 +393,6 @@ def spelled_token_bytes(piece: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
-def shortened(text: str, most: int = 48) -> str:
-    """Quote a text for a message, cut to `most` characters if it is longer."""
-    return repr(text if len(text) <= most else text[: most - 1] + "…")
+def shortened(text: str, limit: int = 48) -> str:
+    """Quote a text for a message, cut to `limit` characters if it is longer."""
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")

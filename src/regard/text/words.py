@@ -74,22 +74,22 @@ def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str
     """Find the only occurrence of a word, or a numbered occurrence: `("bank", 1)` is the second "bank"."""
     if isinstance(value, Word):
         if text[value.start : value.end] != value.text or not all(n < len(tokens) for n in value.tokens):
-            at = f"word {value.text!r} at character {value.start}"
-            raise RegardError(f"{at} is from a different text than {shortened(text)}")
+            label = f"word {value.text!r} at character {value.start}"
+            raise RegardError(f"{label} is from a different text than {shortened(text)}")
         return value
     word, number = value if isinstance(value, tuple) else (value, None)
     occurrences = find_word(text, tokens, word)
     if number is not None and not -len(occurrences) <= number < len(occurrences):
         count = len(occurrences)
-        there = "once: use 0" if count == 1 else f"{count} times: use 0 to {count - 1}"
-        raise RegardError(f"word {word!r}, occurrence {number}: it occurs {there}")
+        hint = "once: use 0" if count == 1 else f"{count} times: use 0 to {count - 1}"
+        raise RegardError(f"word {word!r}, occurrence {number}: it occurs {hint}")
     if number is None and len(occurrences) > 1:
         starts = ", ".join(str(occurrence.start) for occurrence in occurrences)
-        some = enumerate(occurrences[:MAX_QUOTED])
-        shown = ", ".join(f"({word!r}, {n}) for {_quote_in_context(text, occurrence)}" for n, occurrence in some)
+        numbered = enumerate(occurrences[:MAX_QUOTED])
+        examples = ", ".join(f"({word!r}, {n}) for {_quote_in_context(text, occurrence)}" for n, occurrence in numbered)
         more = f", and {len(occurrences) - MAX_QUOTED} more" if len(occurrences) > MAX_QUOTED else ""
         times = f"{len(occurrences)} times (at characters {starts})"
-        raise RegardError(f"word {word!r} occurs {times}: pass {shown}{more}, or one of trace.word({word!r})")
+        raise RegardError(f"word {word!r} occurs {times}: pass {examples}{more}, or one of trace.word({word!r})")
     return occurrences[number or 0]
 
 
@@ -102,16 +102,16 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     """Find the characters [start, end) of every occurrence of a word, like `find_word`, but without tokens."""
     if not isinstance(word, str):
         raise RegardError(f"word: got {type(word).__name__}, expected a string")
-    wanted = "".join(map(_normalise, _CLUSTER.findall(word.strip())))
-    if not wanted:
+    query = "".join(map(_normalise, _CLUSTER.findall(word.strip())))
+    if not query:
         raise RegardError("word is empty: pass a word of the text")
-    exact = wanted != wanted.casefold()
-    spans = _spans_of_word(text, wanted, fold=not exact) or (_spans_of_word(text, wanted, fold=True) if exact else [])
+    exact = query != query.casefold()
+    spans = _spans_of_word(text, query, fold=not exact) or (_spans_of_word(text, query, fold=True) if exact else [])
     if not spans:
-        known = {name.casefold(): name for name in reversed(words_of(text))}
-        near = difflib.get_close_matches(wanted.casefold(), known, n=3, cutoff=0.5)
-        there = some_of([*map(repr, words_of(text))], 12) or "none"
-        hint = f"the nearest are {', '.join(repr(known[name]) for name in near)}" if near else f"its words are {there}"
+        names = {name.casefold(): name for name in reversed(words_of(text))}
+        best = difflib.get_close_matches(query.casefold(), names, n=3, cutoff=0.5)
+        known = some_of([*map(repr, words_of(text))], 12) or "none"
+        hint = f"the nearest are {', '.join(repr(names[name]) for name in best)}" if best else f"its words are {known}"
         raise RegardError(f"word {word!r} is not in the text {shortened(text)}: {hint}")
     return spans
 
@@ -151,13 +151,13 @@ def _boundaries(pattern: Any, text: str) -> frozenset[int]:
     return frozenset(boundaries if text.isascii() else boundaries & {0, *(m.end() for m in _CLUSTER.finditer(text))})
 
 
-def _quote_in_context(text: str, word: Word, most: int = 12) -> str:
-    """Quote an occurrence with up to `most` characters on either side."""
-    start, end = max(0, word.start - most), min(len(text), word.end + most)
+def _quote_in_context(text: str, word: Word, reach: int = 12) -> str:
+    """Quote an occurrence with up to `reach` characters on either side."""
+    start, end = max(0, word.start - reach), min(len(text), word.end + reach)
     return repr("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
 
 
-def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
+def _spans_of_word(text: str, query: str, *, fold: bool) -> list[tuple[int, int]]:
     """Find the characters [start, end) of a word in a text, after composing accents and folding case."""
     clusters = [match.span() for match in _CLUSTER.finditer(text)]
     ends = _boundaries(_BOUNDARY_OF_QUERY, text)
@@ -167,19 +167,19 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
         piece = piece.casefold() if fold else piece
         normal += piece
         owner += [number] * len(piece)
-    needle = wanted.casefold() if fold else wanted
-    spans, at = [], normal.find(needle)
-    while at >= 0:
-        first, last = owner[at], owner[at + len(needle) - 1]
-        whole = (at == 0 or owner[at - 1] != first) and (
-            at + len(needle) == len(normal) or owner[at + len(needle)] != last
+    needle = query.casefold() if fold else query
+    spans, position = [], normal.find(needle)
+    while position >= 0:
+        first, last = owner[position], owner[position + len(needle) - 1]
+        at_edges = (position == 0 or owner[position - 1] != first) and (
+            position + len(needle) == len(normal) or owner[position + len(needle)] != last
         )
         start, end = clusters[first][0], clusters[last][1]
-        if whole and start in ends and end in ends:
+        if at_edges and start in ends and end in ends:
             spans.append((start, end))
-            at = normal.find(needle, at + len(needle))
+            position = normal.find(needle, position + len(needle))
         else:
-            at = normal.find(needle, at + 1)
+            position = normal.find(needle, position + 1)
     return spans
 
 
@@ -228,7 +228,7 @@ def words(tokens: Sequence[Token]) -> list[range]:
             starts.append(number)
     spans = [range(start, stop) for start, stop in pairwise([*starts, len(tokens)])]
     fits = [len(spelling(tokens, word)) <= LONGEST for word in spans]
-    pieces = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(spans, fits, strict=True))
+    pieces = ([word] if fit else [range(n, n + 1) for n in word] for word, fit in zip(spans, fits, strict=True))
     return [part for parts in pieces for part in parts]
 
 
@@ -246,11 +246,11 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
         RegardError: a word isn't in the dictionary.
     """
     tokens = []
-    for place, match in enumerate(re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)):
+    for index, match in enumerate(re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)):
         word = match[0].replace(",", "")
         if word not in numbers:
             raise RegardError(f"the dictionary of {len(numbers)} words has no {word!r}")
-        tokens.append(Token(numbers[word], word, *match.span(), place, False, text))
+        tokens.append(Token(numbers[word], word, *match.span(), index, False, text))
     return tokens
 
 
