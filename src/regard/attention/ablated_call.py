@@ -47,28 +47,28 @@ def compute(
         return dispatch.compute(query, key, value, ablated, dropout), ablated
     result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in boxes:
-        lines, whole = (batch.stop - batch.start) * (heads.stop - heads.start), slice(0, key.shape[2])
+        lines, all_keys = (batch.stop - batch.start) * (heads.stop - heads.start), slice(0, key.shape[2])
         step = max(1, score_tile_budget(query) // max(1, lines * key.shape[2]))
         for start in range(0, len(numbers), step):
-            few = torch.tensor(numbers[start : start + step], device=query.device)
-            allowed = mask.tile(batch, heads, few, whole, query.device)
-            again = dispatch.compute(
-                query[batch, heads].index_select(2, few),
+            indices = torch.tensor(numbers[start : start + step], device=query.device)
+            allowed = mask.tile(batch, heads, indices, all_keys, query.device)
+            recomputed = dispatch.compute(
+                query[batch, heads].index_select(2, indices),
                 key_heads_of_index(key, query.shape[1], heads)[batch],
                 key_heads_of_index(value, query.shape[1], heads)[batch],
                 replace(
                     rule,
-                    bias=None if rule.bias is None else select(rule.bias, batch, heads, few, whole),
+                    bias=None if rule.bias is None else select(rule.bias, batch, heads, indices, all_keys),
                     mask=None if allowed is None else Mask(dense=(allowed,)),
                     sinks=None if rule.sinks is None else rule.sinks[heads],
                 ),
             )
-            changes = [(result.output, again.output), (result.logsumexp, again.logsumexp)]
+            changes = [(result.output, recomputed.output), (result.logsumexp, recomputed.logsumexp)]
             if result.row_max_sum is not None:  # the weight is exp(score - logsumexp) / 1
-                ones = (again.logsumexp != -torch.inf).float()
-                changes += zip(result.row_max_sum, (again.logsumexp, ones), strict=True)
+                ones = (recomputed.logsumexp != -torch.inf).float()
+                changes += zip(result.row_max_sum, (recomputed.logsumexp, ones), strict=True)
             for tensor, values in changes:
-                tensor[batch, heads].index_copy_(2, few, values.to(tensor.dtype))
+                tensor[batch, heads].index_copy_(2, indices, values.to(tensor.dtype))
     return result, ablated
 
 
@@ -204,7 +204,7 @@ def _check_ablation_range(ablation: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(ablation, axis, None)
         if numbers and numbers[-1] >= size:
-            where = f"the call {path!r}" if path else "this call"
-            there = f"0 to {size - 1}" if size else "none, it is empty"
-            message = f"{axis}: got {numbers[-1]}, expected numbers that {where} has: {there}"
+            subject = f"the call {path!r}" if path else "this call"
+            allowed = f"0 to {size - 1}" if size else "none, it is empty"
+            message = f"{axis}: got {numbers[-1]}, expected numbers that {subject} has: {allowed}"
             raise OutOfRangeError(message, axis=axis, given=numbers[-1], size=size)

@@ -100,36 +100,36 @@ class GivenWeights:
         rows = torch.nn.functional.pad(rows, (0, size - rows.shape[-1])).expand(len(numbers), -1, -1)
         for text in range(batch) if patch.batch is None else patch.batch:
             for n, head in enumerate(numbers):
-                for k, place in enumerate(patch.positions):
-                    self.rows[text, head, place] = rows[n, k]
+                for k, token in enumerate(patch.positions):
+                    self.rows[text, head, token] = rows[n, k]
 
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
         """Leave edges (queries × keys) out of the rows. The rest of each row, including sinks, takes over their weight.
 
         batch, heads: the numbers of the texts and heads with these edges.
         """
-        for (text, head, place), row in self.rows.items():
-            if text in batch and head in heads and place in queries:
-                chosen = list(keys)
-                left = 1 - row[chosen].sum()
+        for (text, head, token), row in self.rows.items():
+            if text in batch and head in heads and token in queries:
+                columns = list(keys)
+                remaining = 1 - row[columns].sum()
                 row = row.clone()
-                row[chosen] = 0.0
-                self.rows[text, head, place] = row / left if float(left) > 0 else row
+                row[columns] = 0.0
+                self.rows[text, head, token] = row / remaining if float(remaining) > 0 else row
 
     def check(self, rule: ScoreRule, device: torch.device) -> None:
         """Check that rows sum to 1, that they don't use masked keys, and that the rule supports patched weights."""
         if rule.softcap is not None or rule.sinks is not None:
-            what = "a softcap" if rule.softcap is not None else "sinks"
-            raise PatchError(f"the model's scores have {what}, so rows of its weights can't be replaced")
-        for (text, head, place), row in self.rows.items():
+            feature = "a softcap" if rule.softcap is not None else "sinks"
+            raise PatchError(f"the model's scores have {feature}, so rows of its weights can't be replaced")
+        for (text, head, token), row in self.rows.items():
             total = float(row.sum())
             if not abs(total - 1) <= 1e-3 or float(row.min()) < 0:
-                raise PatchError(f"the row of token {place} sums to {total:.3g}, expected 1")
-            region = slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, len(row))
+                raise PatchError(f"the row of token {token} sums to {total:.3g}, expected 1")
+            region = slice(text, text + 1), slice(head, head + 1), slice(token, token + 1), slice(0, len(row))
             allowed = None if rule.mask is None else rule.mask.tile(*region, device)
             if allowed is not None and bool((row.to(device) * ~allowed.reshape(-1)).any()):
                 raise PatchError(
-                    f"token {place} can't attend to all keys of the given row: some are later keys or ablated edges"
+                    f"token {token} can't attend to all keys of the given row: some are later keys or ablated edges"
                 )
 
     def put_outputs(
@@ -138,13 +138,13 @@ class GivenWeights:
         """Write weights @ values of the patched rows into the output, in place, and return it."""
         share = output.shape[1] // value.shape[1]
         groups: dict[tuple[int, int], list[int]] = {}
-        for text, head, place in self.rows:
-            groups.setdefault((text, head), []).append(place)
-        for (text, head), places in groups.items():
-            rows = torch.stack([self.rows[text, head, place] for place in places]).to(value.device, torch.float32)
+        for text, head, token in self.rows:
+            groups.setdefault((text, head), []).append(token)
+        for (text, head), tokens in groups.items():
+            rows = torch.stack([self.rows[text, head, token] for token in tokens]).to(value.device, torch.float32)
             values = value[text, head // share]
             exact = values.float() if values.dtype.itemsize < 4 else values
-            output[text, head, torch.tensor(places, device=output.device)] = (rows.to(exact.dtype) @ exact).to(output)
+            output[text, head, torch.tensor(tokens, device=output.device)] = (rows.to(exact.dtype) @ exact).to(output)
         return output
 
     def as_scores(
@@ -158,23 +158,23 @@ class GivenWeights:
         groups, size = key.shape[1], key.shape[2]
         share = heads // groups
         columns: dict[tuple[int, int], list[tuple[int, int]]] = {}  # (text, key head) -> [(head, query)]
-        for text, head, place in self.rows:
-            columns.setdefault((text, head // share), []).append((head, place))
-        more = max(map(len, columns.values()))
+        for text, head, token in self.rows:
+            columns.setdefault((text, head // share), []).append((head, token))
+        extra = max(map(len, columns.values()))
         query, key = (tensor if tensor.dtype == torch.float64 else tensor.float() for tensor in (query, key))
-        wide_query = torch.cat([query, query.new_zeros(batch, heads, length, more)], -1)
-        wide_key = torch.cat([key, key.new_zeros(batch, groups, size, more)], -1)
+        wide_query = torch.cat([query, query.new_zeros(batch, heads, length, extra)], -1)
+        wide_key = torch.cat([key, key.new_zeros(batch, groups, size, extra)], -1)
         width = query.shape[-1]
-        for (text, group), places in columns.items():
-            for n, (head, place) in enumerate(places):
-                row = self.rows[text, head, place].to(key.device, torch.float32)
+        for (text, group), tokens in columns.items():
+            for n, (head, token) in enumerate(tokens):
+                row = self.rows[text, head, token].to(key.device, torch.float32)
                 logs = torch.where(row > 0, row.log(), NOTHING)
                 if rule.bias is not None:
-                    region = (slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, size))
+                    region = (slice(text, text + 1), slice(head, head + 1), slice(token, token + 1), slice(0, size))
                     bias = select(rule.bias, *region).reshape(-1)
                     logs = logs - torch.where(torch.isfinite(bias), bias, 0.0)
-                wide_query[text, head, place] = 0.0
-                wide_query[text, head, place, width + n] = 1.0 / rule.scale
+                wide_query[text, head, token] = 0.0
+                wide_query[text, head, token, width + n] = 1.0 / rule.scale
                 wide_key[text, group, :, width + n] = logs.to(key.dtype)
         return wide_query, wide_key
 
@@ -266,8 +266,8 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
 def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
     return ablation.layers is None or any(
-        place in (layer, path, (path, nth)) or (isinstance(place, str) and path.startswith(f"{place}."))
-        for place in ablation.layers
+        name in (layer, path, (path, nth)) or (isinstance(name, str) and path.startswith(f"{name}."))
+        for name in ablation.layers
     )
 
 
@@ -275,5 +275,5 @@ def _sort_numbers(ablation: Ablation) -> None:
     for field in fields(ablation):
         numbers = getattr(ablation, field.name)
         if numbers is not None:
-            own = numbers if field.name == "layers" else sorted(set(numbers))
-            object.__setattr__(ablation, field.name, tuple(own))
+            values = numbers if field.name == "layers" else sorted(set(numbers))
+            object.__setattr__(ablation, field.name, tuple(values))

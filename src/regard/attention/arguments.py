@@ -30,8 +30,8 @@ def four_axes(query: Any, key: Any, value: Any) -> tuple[Tensor, Tensor, Tensor]
                 f"as many as the query {tuple(query.shape)}"
             )
     if query.ndim < 4:
-        front = (None,) * (4 - query.ndim)
-        query, key, value = query[front], key[front], value[front]
+        index = (None,) * (4 - query.ndim)
+        query, key, value = query[index], key[index], value[index]
     if key.shape[3] != query.shape[3]:
         raise ValueError(f"key: got width {key.shape[3]}, expected {query.shape[3]}, like the query")
     if query.shape[3] == 0:
@@ -100,9 +100,9 @@ def score_rule(
         allowed = allowed.simplified(length, size)
     scale = 1.0 / math.sqrt(width) if scale is None else _representable("scale", scale, query)
     if softcap is not None:
-        number, least = _representable("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
-        if number < least:
-            raise ValueError(f"softcap: got {softcap}, expected a number above 0 (at least {least:.1e})")
+        number, minimum = _representable("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
+        if number < minimum:
+            raise ValueError(f"softcap: got {softcap}, expected a number above 0 (at least {minimum:.1e})")
         softcap = number
     if bias is not None:
         bias = _broadcastable_to_scores("bias", bias, shape, query)

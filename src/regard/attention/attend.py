@@ -110,13 +110,13 @@ def attend(
     else:
         result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
-    known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
-    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)
+    computed: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
+    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **computed)
     if records := open_records.get():
         recorded = weights
         if any(t is not None and t.requires_grad for t in (query, key, rule.bias, rule.sinks)):
             detached = query.detach(), key.detach(), rule.detached()
-            recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
+            recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **computed)
         for calls in records:
             calls.add(current_call_path(), kernel, recorded, ablations, value=value, output=output, logsumexp=logsumexp)
     if hook is not None:

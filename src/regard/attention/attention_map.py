@@ -124,14 +124,14 @@ class AttentionMap(Showable):
         return from_above("GivenMap").of(weights, offset)
 
     @staticmethod
-    def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **how: Any) -> "AttentionMap":
-        """Make a map from queries and keys. how: arguments of `regard.attend`, such as `causal`, `mask` and `scale`.
+    def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **options: Any) -> "AttentionMap":
+        """Make a map from queries and keys. options: arguments of `regard.attend`, such as `causal` and `mask`.
 
         Raises the errors of `regard.attend`.
         """
         ndim = query.ndim if isinstance(query, Tensor) else 0
         query, key, _ = four_axes(query, key, key)
-        rule, offset = score_rule(query, key.shape[2], **how)
+        rule, offset = score_rule(query, key.shape[2], **options)
         return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
     @staticmethod
@@ -146,8 +146,8 @@ class AttentionMap(Showable):
         if weights is not None:
             return from_above("GivenMap")(weights, offset=offset, ndim=ndim)
         query, key, _ = four_axes(query, key, key)
-        own = {name: getattr(rule, name) for name in ("scale", "softcap", "bias", "mask", "sinks")}
-        checked, _ = score_rule(query, key.shape[2], offset=offset, **own)
+        arguments = {name: getattr(rule, name) for name in ("scale", "softcap", "bias", "mask", "sinks")}
+        checked, _ = score_rule(query, key.shape[2], offset=offset, **arguments)
         return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:
@@ -202,8 +202,8 @@ class AttentionMap(Showable):
         if dtype is not None:
             if dtype != torch.float32 or differentiable:
                 raise ValueError(f"dense: dtype={dtype}: use torch.float32, without differentiable=True")
-            own = self if self.dtype == dtype else self.to(dtype)
-            query, key, rule = own.query, own.key, own.near_rule
+            converted = self if self.dtype == dtype else self.to(dtype)
+            query, key, rule = converted.query, converted.key, converted.near_rule
 
             def tile(batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
                 scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
@@ -211,17 +211,17 @@ class AttentionMap(Showable):
                     return scores.softmax(-1)
                 return region_scores.weights_of_whole_rows(scores, rule, heads, dtype)[0]
 
-            return self._shown(own._blocks(*self._everything(), tile))
+            return self._shown(converted._blocks(*self._everything(), tile))
         if not differentiable:
             return self[...]
         query, key, rule = self._attached
-        whole = self._everything()
+        region = self._everything()
         require_memory(
             3 * math.prod(self.full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
         )
-        scores = score_tile(query, key, subtract_row_bias(query, key, rule), *whole)
+        scores = score_tile(query, key, subtract_row_bias(query, key, rule), *region)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
-        sink = sink_column(rule, whole[1], scores.dtype)
+        sink = sink_column(rule, region[1], scores.dtype)
         if sink is not None:
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
@@ -398,9 +398,9 @@ class AttentionMap(Showable):
 
     def _region(self, index: Any, tile: Any) -> Tensor:
         """Compute the region of the attention matrix that a numpy-style index selects."""
-        needed, finish = parse_map_index(index, self.shape, self.device)
+        ranges, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
-        batch, heads, rows, cols = [slice(0, 1)] * hidden + needed
+        batch, heads, rows, cols = [slice(0, 1)] * hidden + ranges
         return self._blocks(batch, heads, rows, cols, tile)[(0,) * hidden + finish]
 
     def _scores_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
@@ -426,8 +426,8 @@ class AttentionMap(Showable):
         budget = region_scores.CACHED if on_cpu else score_tile_budget(self.query)
         if math.prod(sizes) <= budget or self._kept is not None:
             return tile(batch, heads, rows, cols)
-        what = f"a region of {' × '.join(map(str, sizes))} weights"
-        require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
+        purpose = f"a region of {' × '.join(map(str, sizes))} weights"
+        require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, purpose, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
         head_step = 1 if on_cpu else sizes[1]  # converts each head's keys only once
         row_step = max(1, budget // max(1, sizes[0] * head_step * sizes[3]))

@@ -32,9 +32,9 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
     query, key, length = weights.query, weights.key, weights.query.shape[2]
     if region_scores.dtype_of(query, key) != torch.float32 or not cpu.fits(query, key, key, weights.rule):
         step = max(1, WEIGHTS // max(1, key.shape[2]) // ROWS) * ROWS
-        alone = (slice(0, 1),) * (weights.ndim - 2)
+        first_axes = (slice(0, 1),) * (weights.ndim - 2)
         for first in range(start, length, step):  # any device, any dtype
-            region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
+            region = weights[(*first_axes, slice(first, min(first + step, length)), slice(None))]
             yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
         return
     query, key, rule = query[0, 0].detach(), key[0, 0].detach(), weights.near_rule
@@ -57,6 +57,6 @@ def region_cell_means(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, 
 
 
 def _mean_of_cell_rows(numbers: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows c"]:
-    whole = numbers.shape[0] // cell * cell
-    parts = [numbers[:whole].reshape(-1, cell, numbers.shape[1]).mean(1)]
-    return torch.cat(parts + ([numbers[whole:].mean(0, keepdim=True)] if whole < len(numbers) else []))
+    end = numbers.shape[0] // cell * cell
+    parts = [numbers[:end].reshape(-1, cell, numbers.shape[1]).mean(1)]
+    return torch.cat(parts + ([numbers[end:].mean(0, keepdim=True)] if end < len(numbers) else []))

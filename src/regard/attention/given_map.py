@@ -146,10 +146,10 @@ def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> 
 
 def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[int]:
     """Return the key heads for some of `count` query heads, without repeats if each serves the same number of them."""
-    behind = [head * groups // count for head in heads]
-    needed = sorted(set(behind))
-    run_length = len(heads) // len(needed)
-    return needed if behind == [group for group in needed for _ in range(run_length)] else behind
+    key_heads = [head * groups // count for head in heads]
+    distinct = sorted(set(key_heads))
+    run_length = len(heads) // len(distinct)
+    return distinct if key_heads == [group for group in distinct for _ in range(run_length)] else key_heads
 
 
 def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
@@ -162,7 +162,7 @@ def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> Att
 
     count, groups, rule, mask = weights.full_shape[1], weights.key.shape[1], weights.rule, weights.rule.mask
     if mask is not None:
-        removed = tuple(own for edges in mask.removed if (own := edges.of_heads(heads)) is not None)
+        removed = tuple(part for edges in mask.removed if (part := edges.of_heads(heads)) is not None)
         mask = replace(mask, dense=tuple(map(of_heads, mask.dense)), removed=removed)
     bias, sinks = None if rule.bias is None else of_heads(rule.bias), None if rule.sinks is None else rule.sinks[run]
     rule = replace(rule, bias=bias, mask=mask, sinks=sinks)

@@ -45,7 +45,7 @@ class Edges:
 
         batch, heads, rows, cols: the tile's texts, heads, queries and keys. device: of the result.
         """
-        whole = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
+        result = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
             numbers: tuple[int, ...] | None = getattr(self, name)
             if numbers is None:
@@ -53,8 +53,8 @@ class Edges:
             hit = _edge_positions_in_index(numbers, index, self.shape[axis], device)
             if hit is None:
                 return None
-            whole = whole & hit.reshape(*(-1 if other == axis else 1 for other in range(4)))
-        return whole
+            result = result & hit.reshape(*(-1 if other == axis else 1 for other in range(4)))
+        return result
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":
         """Return the edges of one text, with queries and keys renumbered from 0, or None if none is left."""
@@ -78,11 +78,11 @@ def _edge_positions_in_index(numbers: tuple[int, ...], index: Index, size: int, 
     if isinstance(index, Tensor):
         return torch.isin(index, torch.tensor(numbers, device=device))
     start, stop, _ = index.indices(size)
-    within = numbers[bisect_left(numbers, start) : bisect_left(numbers, stop)]
-    if not within:
+    selected = numbers[bisect_left(numbers, start) : bisect_left(numbers, stop)]
+    if not selected:
         return None
     hit = torch.zeros(stop - start, dtype=torch.bool)
-    hit[torch.tensor(within) - start] = True
+    hit[torch.tensor(selected) - start] = True
     return hit.to(device)
 
 
@@ -196,10 +196,10 @@ class Mask:
 
         Use it for small sizes and tests.
         """
-        whole = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
-        if whole is None:
+        mask = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
+        if mask is None:
             return torch.ones(1, 1, length, size, dtype=torch.bool, device=device)
-        return whole.expand(-1, -1, length, size)
+        return mask.expand(-1, -1, length, size)
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Mask":
         """Return the mask of one text of a batch, for the queries rows and keys cols, renumbered from 0."""

@@ -137,13 +137,13 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         if calls:
             raise KeyError(f"{key!r} made {len(calls)} calls: use ({key!r}, 0) for its first")
         paths = list(dict.fromkeys(call.path for call in self.values()))
-        some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
-        raise KeyError(f"{key!r} has no recorded call; these have calls: {some or 'none'}")
+        names = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
+        raise KeyError(f"{key!r} has no recorded call; these have calls: {names or 'none'}")
 
-    def plot(self, key: Any, head: int | None = None, **how: Any) -> "Axes":  # type: ignore[override]
+    def plot(self, key: Any, head: int | None = None, **options: Any) -> "Axes":  # type: ignore[override]
         """Draw the weights of one call like `Call.plot`. key: its path, or (path, n-th call)."""
         call = self[key] if isinstance(key, tuple) else self.__missing__(key)
-        return call.plot(head, **how)
+        return call.plot(head, **options)
 
     def save(
         self, file: str | Path, *, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None
@@ -184,8 +184,8 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
-            known = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
-            requested: dict[str, Any] = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
+            detached = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
+            requested: dict[str, Any] = {name: detached.get(name) if name in self._keep else None for name in KEEPABLE}
             self.take(Call(path, nth, kernel, weights, **requested, ablations=ablations, where=where))
 
     def take(self, call: Call) -> None:

@@ -81,8 +81,8 @@ def attention(
     not_forbidden = allowed if bias is None else allowed & (bias != -torch.inf)
     valid = not_forbidden.expand(scores.shape).any(-1)  # (B, H, L)
     joined = torch.cat([scores, sink], dim=-1)  # (B, H, L, S + 1)
-    nothing = (joined == -torch.inf).all(-1)  # neither a key nor a sink
-    shares = joined.masked_fill(nothing[..., None], 0.0).softmax(-1).masked_fill(nothing[..., None], 0.0)
+    empty = (joined == -torch.inf).all(-1)  # neither a key nor a sink
+    shares = joined.masked_fill(empty[..., None], 0.0).softmax(-1).masked_fill(empty[..., None], 0.0)
     weights = shares[..., :-1]
     logsumexp = joined.logsumexp(-1).masked_fill(
         shares.isnan().any(-1), torch.nan
@@ -112,8 +112,8 @@ def distance(scores: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor,
     The weights on keys are normalized to sum to 1, so a sink has no effect.
     """
     length, size = scores.shape[-2:]
-    nothing = (scores == -torch.inf).all(-1, keepdim=True)
-    weights = scores.masked_fill(nothing, 0.0).softmax(-1).masked_fill(nothing, 0.0)
+    empty = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     i = torch.arange(length, device=weights.device)[:, None] + offset
     j = torch.arange(size, device=weights.device)[None, :]
     return (weights * (i - j).abs()).sum(-1)

@@ -65,9 +65,9 @@ def scores(
         return score_tile(query, key, rule, batch, heads, rows, cols, dtype)
     wide_rows, wide_cols = _widened(rows, query.shape[2]), _widened(cols, key.shape[2])
     result = score_tile(query, key, rule, batch, heads, wide_rows, wide_cols, dtype)
-    for axis, run, read in ((2, rows, wide_rows), (3, cols, wide_cols)):
-        if isinstance(run, slice) and isinstance(read, slice):
-            result = result.narrow(axis, run.start - read.start, run.stop - run.start)
+    for axis, run, wide in ((2, rows, wide_rows), (3, cols, wide_cols)):
+        if isinstance(run, slice) and isinstance(wide, slice):
+            result = result.narrow(axis, run.start - wide.start, run.stop - run.start)
     return result
 
 
@@ -117,38 +117,38 @@ class RowSums:
 
     def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
         """Return (row maximum, row sum) of queries. Missing ones are computed."""
-        row_max, row_sum, known = self._tables()
-        if not bool(known[batch][:, heads][:, :, rows].all()):
+        row_max, row_sum, computed = self._tables()
+        if not bool(computed[batch][:, heads][:, :, rows].all()):
             self._compute(batch, heads, _widened(rows, self.query.shape[2]))
         return row_max[batch][:, heads][:, :, rows], row_sum[batch][:, heads][:, :, rows]
 
     def _compute(self, batch: Index, heads: Index, rows: Index) -> None:
-        row_max, row_sum, known = self._tables()
-        texts, numbers, queries = where = self._table_index(batch, heads, rows)
+        row_max, row_sum, computed = self._tables()
+        texts, numbers, queries = index = self._table_index(batch, heads, rows)
         if (
             isinstance(rows, slice)
             and row_max.dtype == torch.float32
             and cpu.fits(self.query, self.key, self.key, self.rule)
         ):
             result = KernelResult(row_max, row_max, "", (row_max, row_sum))  # there is no output
-            of = texts.flatten().tolist(), numbers.flatten().tolist(), rows
-            cpu.forward_rows(self.query, self.key, None, self.rule, *of, result)
+            block = texts.flatten().tolist(), numbers.flatten().tolist(), rows
+            cpu.forward_rows(self.query, self.key, None, self.rule, *block, result)
         else:
-            together = max(1, CACHED // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads per step
-            for b, some in product(texts.flatten().tolist(), numbers.flatten().split(together)):
+            step = max(1, CACHED // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads per step
+            for b, chunk in product(texts.flatten().tolist(), numbers.flatten().split(step)):
                 for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part
-                    sums = row_max_sum(self.query, self.key, self.rule, slice(b, b + 1), some, band, row_max.dtype)
-                    row_max[b, some[:, None], part], row_sum[b, some[:, None], part] = (each[0] for each in sums)
-        known[where] = True
+                    sums = row_max_sum(self.query, self.key, self.rule, slice(b, b + 1), chunk, band, row_max.dtype)
+                    row_max[b, chunk[:, None], part], row_sum[b, chunk[:, None], part] = (values[0] for values in sums)
+        computed[index] = True
 
     def keep(
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
         """Store row maxima and row sums of some queries, computed from all their scores and sinks."""
-        where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._table_index(batch, heads, rows)
-        kept_max, kept_sum, known = self._tables()
-        kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
+        index = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._table_index(batch, heads, rows)
+        kept_max, kept_sum, computed = self._tables()
+        kept_max[index], kept_sum[index], computed[index] = row_max, row_sum, torch.tensor(True)
 
     def _table_index(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
         """Return the index of these queries in the tables of row maxima and row sums."""
@@ -167,7 +167,7 @@ class RowSums:
 def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[list[Index], tuple[Any, ...]]:
     """Split an index into the needed part of each axis and the index that turns that part into the result.
 
-    For any tensor x of this shape, `x[np.ix_(needed)][finish]` equals `x[index]`. Supports integers, slices (any step),
+    For any tensor x of this shape, `x[np.ix_(ranges)][finish]` equals `x[index]`. Supports integers, slices (any step),
     `...`, None, and integer or boolean vectors (list, array or tensor).
     """
     parts = list(index) if isinstance(index, tuple) else [index]
@@ -178,31 +178,31 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
         raise IndexError("an index may hold one '...' only")
     if not any(p is Ellipsis for p in parts):
         parts.append(Ellipsis)
-    at = next(n for n, p in enumerate(parts) if p is Ellipsis)
-    parts[at : at + 1] = [slice(None)] * (len(shape) - count)
+    ellipsis = next(n for n, p in enumerate(parts) if p is Ellipsis)
+    parts[ellipsis : ellipsis + 1] = [slice(None)] * (len(shape) - count)
 
-    needed: list[Index] = []
+    ranges: list[Index] = []
     finish: list[Any] = []
     for part in parts:
         if part is None:
             finish.append(None)
             continue
-        axis, size = len(needed), shape[len(needed)]
+        axis, size = len(ranges), shape[len(ranges)]
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
             run = range(start, stop, step)
             positions = None if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
-            needed.append(slice(start, start + len(run)) if positions is None else positions)
+            ranges.append(slice(start, start + len(run)) if positions is None else positions)
             finish.append(slice(None))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
             position = _map_position_in_range(int(part), axis, size)
-            needed.append(slice(position, position + 1))
+            ranges.append(slice(position, position + 1))
             finish.append(0)
         else:
             unique, inverse = _map_index_vector(part, axis, size, device).unique(return_inverse=True)
-            needed.append(unique)
+            ranges.append(unique)
             finish.append(inverse)
-    return needed, tuple(finish)
+    return ranges, tuple(finish)
 
 
 def _map_index_vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
@@ -241,8 +241,8 @@ class ScoreView:
     there is no softcap and no bias, `m.scores[...] / m.rule.scale` is the plain product of query and key.
     """
 
-    def __init__(self, of: Any) -> None:
-        self._map = of
+    def __init__(self, attention_map: Any) -> None:
+        self._map = attention_map
 
     def __repr__(self) -> str:
         return f"ScoreView(shape={self.shape}): index it for scores, as in scores[:]"
@@ -265,19 +265,19 @@ def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
 
     Nested blocks share one budget.
     """
-    kept, left = list[Any](), _weights_left.get()
-    token = _weights_left.set(left)
+    stored, budget = list[Any](), _weights_left.get()
+    token = _weights_left.set(budget)
     try:
         for weights in maps:
-            if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
+            if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > budget:
                 continue
             if dtype_of(weights.query, weights.key) == torch.float64:  # results don't depend on the region's shape
                 weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
-                left -= weights._kept.numel()
-                kept.append(weights)
-        _weights_left.set(left)
+                budget -= weights._kept.numel()
+                stored.append(weights)
+        _weights_left.set(budget)
         yield
     finally:
         _weights_left.reset(token)
-        for weights in kept:
+        for weights in stored:
             weights._kept = None

@@ -100,8 +100,8 @@ def subtract_row_bias(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S
                 tile, allowed = select(bias, b, h, r, cols), rule.mask.tile(b, h, r, cols, query.device)
                 tile = tile if allowed is None else torch.where(allowed, tile, -torch.inf)
                 largest[b, h, r] = torch.maximum(largest[b, h, r], tile.amax(-1, keepdim=True))
-    far = _is_far(largest)
-    return replace(rule, row_bias=torch.where(far, largest, 0.0)) if bool(far.any()) else rule
+    is_far = _is_far(largest)
+    return replace(rule, row_bias=torch.where(is_far, largest, 0.0)) if bool(is_far.any()) else rule
 
 
 def _is_far(bias: Tensor) -> Tensor:
@@ -144,10 +144,10 @@ def valid_rows(
     parts = [*mask.dense, *([] if rule.bias is None else [rule.bias])]
     parts += [] if mask.keys is None else [mask.keys[:, None, None]]
     batch, heads = (max((t.shape[n] for t in parts), default=1) if not mask.removed else shape[n] for n in range(2))
-    few = query[:batch, :heads]  # the mask is the same for the others
-    valid = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
-    for b, h, r in query_blocks(few, key[:, :1]):
-        for cols in key_blocks(few, key, rule, b, h, r):
+    queries = query[:batch, :heads]  # the mask is the same for the others
+    valid = torch.zeros(queries.shape[:3], dtype=torch.bool, device=query.device)
+    for b, h, r in query_blocks(queries, key[:, :1]):
+        for cols in key_blocks(queries, key, rule, b, h, r):
             allowed = mask.tile(b, h, r, cols, query.device)
             if rule.bias is not None:
                 by_bias = select(rule.bias, b, h, r, cols) != -torch.inf

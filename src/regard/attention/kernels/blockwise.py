@@ -42,8 +42,8 @@ def forward(
 ) -> KernelResult:
     """Compute output and logsumexp of any attention call. Gradients flow to the output."""
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
-    rest = replace(rule, bias=None, sinks=None)
-    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed, tiles)
+    base_rule = replace(rule, bias=None, sinks=None)
+    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, base_rule, dropout, seed, tiles)
     return KernelResult(output, logsumexp, "blockwise-cpu" if tiles else "blockwise")
 
 
@@ -63,11 +63,11 @@ class _Blockwise(torch.autograd.Function):
         seed: Any,
         tiles: bool,
     ) -> tuple[Tensor, Tensor]:
-        whole = replace(rule, bias=bias, sinks=sinks)
+        full_rule = replace(rule, bias=bias, sinks=sinks)
         if tiles:
-            output, logsumexp = cpu.forward(query, key, value, whole)[:2]
+            output, logsumexp = cpu.forward(query, key, value, full_rule)[:2]
         else:
-            output, logsumexp = _blockwise_forward(query, key, value, whole, dropout, seed)
+            output, logsumexp = _blockwise_forward(query, key, value, full_rule, dropout, seed)
         ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
         ctx.rule, ctx.dropout, ctx.seed = rule, dropout, seed
         ctx.mark_non_differentiable(logsumexp)

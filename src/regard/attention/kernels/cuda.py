@@ -89,7 +89,7 @@ def forward(
 
 def refused() -> list[str]:
     """List the kernels that failed their check in this process, with the reasons."""
-    return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {why}" for kind, why in _checked.items() if why]
+    return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {fault}" for kind, fault in _checked.items() if fault]
 
 
 def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
@@ -120,14 +120,14 @@ def _check_cuda_kernel(kind: Kind) -> str | None:
     rule = ScoreRule(kind.width**-0.5, mask=Mask(high=0) if kind.causal else None)
     try:
         with torch.no_grad():
-            ours = forward(kind.kernel, query, key, value, rule)
+            result = forward(kind.kernel, query, key, value, rule)
             right = blockwise.forward(query.float(), key.float(), value.float(), rule)
             query[0, 1, 5, 0] = torch.nan
-            lost = forward(kind.kernel, query, key, value, rule).output.isnan().any(-1)
+            nan_rows = forward(kind.kernel, query, key, value, rule).output.isnan().any(-1)
     except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
         return f"it raises: {str(error).splitlines()[0]}"
-    pairs = ((ours.output, right.output), (ours.logsumexp, right.logsumexp))
+    pairs = ((result.output, right.output), (result.logsumexp, right.logsumexp))
     difference = max(float((a.float() - b).abs().max()) for a, b in pairs)
     if difference > TOLERANCE[kind.dtype]:
         return f"it differs from the blockwise path by {difference:.1e}"
-    return None if lost.nonzero().tolist() == [[0, 1, 5]] else "NaN in a query is not NaN in its output"
+    return None if nan_rows.nonzero().tolist() == [[0, 1, 5]] else "NaN in a query is not NaN in its output"

@@ -58,12 +58,12 @@ def compute_with_statistics(
     fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
     fits = fits and subtract_row_bias(query, key, rule).row_bias is None
     if fits and compiled.forward_statistics.fits(query, key, rule):
-        done = compiled.forward_statistics.compute(query, key, value, rule, wanted, offset)
-        assert done.statistics is not None
+        computed = compiled.forward_statistics.compute(query, key, value, rule, wanted, offset)
+        assert computed.statistics is not None
         if rule.sinks is None:
-            return done
-        corrected = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
-        return done._replace(statistics=corrected)
+            return computed
+        corrected = statistics.with_distances_beside_sinks(query, key, rule, computed.statistics, offset)
+        return computed._replace(statistics=corrected)
     result = compute(query, key, value, rule, dropout)
     return add_statistics(query, key, rule, result, wanted, offset)
 
@@ -114,8 +114,8 @@ def kernels() -> dict[str, str]:
     }
     refused = cuda.refused()
     for name, use in gpu.items():
-        why = next((reason for reason in refused if reason.startswith(name.removesuffix("-cuda"))), None)
-        state = f"not available: {why}" if why else f"available: {device}, {use}; checked before its first use"
+        problem = next((reason for reason in refused if reason.startswith(name.removesuffix("-cuda"))), None)
+        state = f"not available: {problem}" if problem else f"available: {device}, {use}; checked before its first use"
         gpu[name] = state if device else "not available: torch finds no CUDA device"
     return gpu | {
         "blockwise-cpu": f"available: CPU, up to float32, {tiles} (by {product})",

@@ -47,10 +47,10 @@ def product() -> Product:
     name = os.environ.get(VARIABLE)
     if not name:
         return blas if speed() * MARGIN < 1 else onednn
-    known = {"blas": blas} | ({"onednn": onednn} if onednn_works() else {})
-    if name not in known:
-        raise RegardError(f"{VARIABLE}: got {name!r}, expected {' or '.join(known)}")
-    return known[name]
+    products = {"blas": blas} | ({"onednn": onednn} if onednn_works() else {})
+    if name not in products:
+        raise RegardError(f"{VARIABLE}: got {name!r}, expected {' or '.join(products)}")
+    return products[name]
 
 
 @functools.cache

@@ -73,9 +73,9 @@ def with_distances_beside_sinks(
     swallowed = result.sink_share == 1.0
     if not bool(swallowed.any()):
         return result
-    alone = compute(query, key, replace(rule, sinks=None), Statistics.only(distance=True), offset).distance
-    assert alone is not None
-    return replace(result, distance=torch.where(swallowed, alone, result.distance))
+    distances = compute(query, key, replace(rule, sinks=None), Statistics.only(distance=True), offset).distance
+    assert distances is not None
+    return replace(result, distance=torch.where(swallowed, distances, result.distance))
 
 
 def blockwise(
@@ -110,14 +110,14 @@ def blockwise(
     for batch, heads, rows in query_blocks(query, key):
         block = batch, heads, rows
         blocks = [*key_blocks(query, key, rule, *block)]
-        once = [score_tile(query, key, rule, *block, cols) for cols in blocks] if len(blocks) == 1 else []
-        row_max, row_sum = row_max_sum(query, key, rule, *block, known=once)
+        cached = [score_tile(query, key, rule, *block, cols) for cols in blocks] if len(blocks) == 1 else []
+        row_max, row_sum = row_max_sum(query, key, rule, *block, known=cached)
         nan_rows[block] = row_sum.isnan()
         share = sink_share(rule, heads, row_max, row_sum)
         largest: tuple[Tensor, Tensor] | None = None
         on_keys = torch.zeros_like(row_sum)
         for cols in blocks:
-            scores = once[0] if once else score_tile(query, key, rule, *block, cols)
+            scores = cached[0] if cached else score_tile(query, key, rule, *block, cols)
             weights = softmax_weights(scores, row_max, row_sum)
             if tops is not None:
                 largest = merge_top_k(largest, scores, cols, tops)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
-_here = threading.local()  # .working is set in worker threads
+_state = threading.local()  # .working is set in worker threads
 
 
 def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -22,7 +22,7 @@ def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     a task raised, after all tasks have ended.
     """
     inference = torch.is_inference_mode_enabled()
-    if getattr(_here, "working", False):  # a nested call: waiting for the pool it occupies could deadlock
+    if getattr(_state, "working", False):  # a nested call: waiting for the pool it occupies could deadlock
         return [_run_without_gradient(task, inference) for task in tasks]
     with _lock:  # pools are started on first use
         number = torch.get_num_threads()
@@ -68,7 +68,7 @@ def start_worker_threads(number: int) -> ThreadPoolExecutor:
 def _initialise_worker_thread() -> None:
     torch.get_num_threads()
     torch.set_num_threads(1)
-    _here.working = True
+    _state.working = True
 
 
 def _forget_worker_threads() -> None:

@@ -48,25 +48,25 @@ def tiled_cell_means(
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
-def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
+def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, column, shift):
     """Add exp(score - row_max) of a tile to row_sum, and write the sum over every CELL columns to sums."""
     rows, cols = scores.shape
     line = np.empty(TILE * CELL, np.float32)  # a row's exponentials
     for r in range(rows):
         a = min(cols, max(0, low + r))
         b = max(a, min(cols, high + r))
-        used = scores[r, a:b]
+        allowed = scores[r, a:b]
         best = LOWEST
-        for j in range(len(used)):
-            best = larger(best, used[j])
+        for j in range(len(allowed)):
+            best = larger(best, allowed[j])
         old_max = row_max[r]
         new_max = larger(old_max, best)
         line[:a] = np.float32(0.0)
         line[b:] = np.float32(0.0)
-        there = line[a:b]
-        for j in range(len(used)):
-            there[j] = exp2((used[j] - new_max) * LOG2_E)
-        cells, part = sums[r, at : at + TILE], np.float32(0.0)
+        values = line[a:b]
+        for j in range(len(allowed)):
+            values[j] = exp2((allowed[j] - new_max) * LOG2_E)
+        cells, part = sums[r, column : column + TILE], np.float32(0.0)
         for c in range(0, TILE, LANES):
             add_up(line, c * CELL, cells, c)
         for c in range(TILE):
@@ -85,6 +85,6 @@ def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
             if shift == LOWEST or row_sum[r] == np.float32(0.0):
                 continue  # the row has no allowed key up to this tile
             factor = exp2((shift - row_max[r]) * LOG2_E) / row_sum[r]
-            line, into = sums[r, n * TILE : (n + 1) * TILE], cells[r // CELL, n * TILE :]
-            for c in range(min(TILE, len(into))):
-                into[c] += line[c] * factor
+            line, target = sums[r, n * TILE : (n + 1) * TILE], cells[r // CELL, n * TILE :]
+            for c in range(min(TILE, len(target))):
+                target[c] += line[c] * factor

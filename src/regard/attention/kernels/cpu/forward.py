@@ -35,8 +35,8 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
     if rule.bias is None:
         return True
     low = rule.bias <= FLOOR
-    on_it = low & (rule.bias != -torch.inf)  # a query whose other keys are masked may have only these
-    return not (bool(on_it.any()) and (rule.mask is not None or bool((low.all(-1) & on_it.any(-1)).any())))
+    finite = low & (rule.bias != -torch.inf)  # a query whose other keys are masked may have only these
+    return not (bool(finite.any()) and (rule.mask is not None or bool((low.all(-1) & finite.any(-1)).any())))
 
 
 def forward(

@@ -41,18 +41,18 @@ FLOOR = np.float32(-127.0)  # log2 weights below this are weight 0, and 0 · -in
 def _strip_lane_maxima(row, chunks):
     """Write the largest score of each lane, for each complete group of a row."""
     for g in range(len(row) // GROUP):
-        part, into = row[g * GROUP : (g + 1) * GROUP], chunks[g * LANES : (g + 1) * LANES]
+        part, target = row[g * GROUP : (g + 1) * GROUP], chunks[g * LANES : (g + 1) * LANES]
         for j in range(LANES):
-            most = part[j]
+            best = part[j]
             for b in range(1, GROUP // LANES):
                 x = part[b * LANES + j]
-                most = x if x > most else most
-            into[j] = most
+                best = x if x > best else best
+            target[j] = best
 
 
 @compiled()
-def _exponentiate_strip_row(row, row_max, away):
-    """Convert scores to weights, in place. Returns the sums of weight, weight · log2 weight and weight · away."""
+def _exponentiate_strip_row(row, row_max, gaps):
+    """Convert scores to weights, in place. Returns the sums of weight, weight · log2 weight and weight · gaps."""
     s = e = d = np.float32(0.0)
     for j in range(len(row)):
         t = (row[j] - row_max) * LOG2_E
@@ -60,20 +60,20 @@ def _exponentiate_strip_row(row, row_max, away):
         row[j] = w
         s += w
         e += w * (FLOOR if t < FLOOR else t)
-        d += w * away[j]
+        d += w * gaps[j]
     return s, e, d
 
 
 @compiled()
 def _insert_top_score(value, key, values, keys):
     """Insert a score into a row's top list if it is large enough. Order: descending score, then ascending key."""
-    at = len(values) - 1
-    if not (value > values[at] or (value == values[at] and key < keys[at])):
+    slot = len(values) - 1
+    if not (value > values[slot] or (value == values[slot] and key < keys[slot])):
         return
-    while at > 0 and (value > values[at - 1] or (value == values[at - 1] and key < keys[at - 1])):
-        values[at], keys[at] = values[at - 1], keys[at - 1]
-        at -= 1
-    values[at], keys[at] = value, key
+    while slot > 0 and (value > values[slot - 1] or (value == values[slot - 1] and key < keys[slot - 1])):
+        values[slot], keys[slot] = values[slot - 1], keys[slot - 1]
+        slot -= 1
+    values[slot], keys[slot] = value, key
 
 
 @compiled()
@@ -83,8 +83,8 @@ def _top_of_strip_row(row, start, chunks, lanes, values, keys):
     The T-th largest of the 16 lane maxima is a lower bound for the T largest scores. Of thousands of scores, about 11
     candidates reach this bound, in few groups.
     """
-    groups, wanted = len(row) // GROUP, len(values)
-    most = LOWEST
+    groups, top_k = len(row) // GROUP, len(values)
+    best = LOWEST
     for j in range(LANES):
         lanes[j] = LOWEST
     for g in range(groups):
@@ -92,34 +92,34 @@ def _top_of_strip_row(row, start, chunks, lanes, values, keys):
         for j in range(LANES):
             lanes[j] = part[j] if part[j] > lanes[j] else lanes[j]
     for j in range(LANES):
-        most = larger(most, lanes[j])
+        best = larger(best, lanes[j])
     for j in range(groups * GROUP, len(row)):
-        most = row[j] if row[j] > most else most
-    if wanted == 0:
-        return most
+        best = row[j] if row[j] > best else best
+    if top_k == 0:
+        return best
     bound = LOWEST
-    if wanted <= LANES:
-        bound = most
+    if top_k <= LANES:
+        bound = best
         for j in range(LANES):
             above = 0
             for i in range(LANES):
                 above += lanes[i] > lanes[j]
-            if above < wanted and lanes[j] < bound:
+            if above < top_k and lanes[j] < bound:
                 bound = lanes[j]
     for g in range(groups):
-        if wanted > LANES:
-            bound = larger(bound, values[wanted - 1])
+        if top_k > LANES:
+            bound = larger(bound, values[top_k - 1])
         if at_least(chunks, g * LANES, bound) != 0:
             for first in range(g * GROUP, (g + 1) * GROUP, LANES):
                 hits = at_least(row, first, bound)
                 while hits != 0:
-                    at = first + lowest_bit(hits)
+                    column = first + lowest_bit(hits)
                     hits &= hits - 1
-                    _insert_top_score(row[at], start + at, values, keys)
-    for at in range(groups * GROUP, len(row)):
-        if row[at] >= bound:
-            _insert_top_score(row[at], start + at, values, keys)
-    return most
+                    _insert_top_score(row[column], start + column, values, keys)
+    for column in range(groups * GROUP, len(row)):
+        if row[column] >= bound:
+            _insert_top_score(row[column], start + column, values, keys)
+    return best
 
 
 @compiled()
@@ -153,7 +153,7 @@ def _add_one_strip_row(row, inverse, band):
     "f4[:,::1], i8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])"
 )
 def read_off_strip_statistics(
-    strip, start, low, high, place, away, band_edges, cells, sink, chunks, band, received, cell_edges, picture, values,
+    strip, start, low, high, base, gaps, band_edges, cells, sink, chunks, band, received, cell_edges, picture, values,
     keys, entropy, distance, shares, inverse, row_max, row_sum, logsumexp,
 ):  # fmt: skip
     """Convert a strip's scores (R, W) to weights relative to the row maximum, in place, and write all statistics."""
@@ -163,9 +163,9 @@ def read_off_strip_statistics(
         r = band_edges[n]
         band_first, band_last = size, 0
         while r < band_edges[n + 1]:
-            together = TOGETHER if r + TOGETHER <= band_edges[n + 1] else 1
+            count = TOGETHER if r + TOGETHER <= band_edges[n + 1] else 1
             finite, first, last = True, size, 0  # columns outside [first, last) are 0 in all these rows
-            for i in range(r, r + together):
+            for i in range(r, r + count):
                 a = min(size, max(0, low + i))
                 b = max(a, min(size, high + i))
                 # extended to complete groups: unused columns inside get score -inf, columns outside get weight 0
@@ -178,11 +178,11 @@ def read_off_strip_statistics(
                 row = strip[i, begin:end]
                 _strip_lane_maxima(row, chunks)
                 values[i, :], keys[i, :] = LOWEST, -1
-                most = _top_of_strip_row(row, start + begin, chunks, lanes, values[i], keys[i])
-                if most == LOWEST and not _strip_row_has_nan(row):  # no allowed key
+                best = _top_of_strip_row(row, start + begin, chunks, lanes, values[i], keys[i])
+                if best == LOWEST and not _strip_row_has_nan(row):  # no allowed key
                     row[:] = np.float32(0.0)
-                    alone = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
-                    shares[i], row_sum[i], row_max[i], logsumexp[i] = alone, alone, sink, sink
+                    weight = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
+                    shares[i], row_sum[i], row_max[i], logsumexp[i] = weight, weight, sink, sink
                     inverse[i], entropy[i], distance[i] = np.float32(0.0), np.float32(0.0), np.float32(0.0)
                     values[i, :] = np.float32(0.0)
                     continue
@@ -190,27 +190,27 @@ def read_off_strip_statistics(
                 while j < len(row):  # the loop's remainder has separate sums, as adding it to large ones loses digits
                     stop = min(len(row), j + PART) // 32 * 32
                     stop = stop if stop > j else len(row)
-                    at = place - i + begin + j
-                    x, y, z = _exponentiate_strip_row(row[j:stop], most, away[at : at + stop - j])
+                    offset = base - i + begin + j
+                    x, y, z = _exponentiate_strip_row(row[j:stop], best, gaps[offset : offset + stop - j])
                     s, e, d, j = s + x, e + y, d + z, stop
-                top_max, whole, factor, share = np.float64(most), s, 1.0, 0.0
+                top_max, total, factor, share = np.float64(best), s, 1.0, 0.0
                 if sink != np.float32(-np.inf):
-                    top_max = max(np.float64(most), np.float64(sink))
-                    factor = math.exp(np.float64(most) - top_max)
-                    whole = s * factor + math.exp(np.float64(sink) - top_max)
-                    share = math.exp(np.float64(sink) - top_max) / whole
-                scaled = factor / whole
-                inverse[i], row_max[i], row_sum[i] = scaled, top_max, whole
-                logsumexp[i] = top_max + math.log(whole)
+                    top_max = max(np.float64(best), np.float64(sink))
+                    factor = math.exp(np.float64(best) - top_max)
+                    total = s * factor + math.exp(np.float64(sink) - top_max)
+                    share = math.exp(np.float64(sink) - top_max) / total
+                scaled = factor / total
+                inverse[i], row_max[i], row_sum[i] = scaled, top_max, total
+                logsumexp[i] = top_max + math.log(total)
                 mean = -scaled * (LN_2 * e + math.log(scaled) * s) if scaled != 0.0 else 0.0
                 if share > 0.0:
                     mean -= share * math.log(share)
                 entropy[i], distance[i], shares[i] = mean, d / s, share
                 for t in range(values.shape[1]):
-                    value = math.exp(np.float64(values[i, t]) - np.float64(most)) * scaled if keys[i, t] >= 0 else 0.0
+                    value = math.exp(np.float64(values[i, t]) - np.float64(best)) * scaled if keys[i, t] >= 0 else 0.0
                     values[i, t] = value
                 finite = finite and scaled == scaled
-            if together == TOGETHER and finite:
+            if count == TOGETHER and finite:
                 _add_eight_strip_rows(
                     strip[r, first:last],
                     strip[r + 1, first:last],
@@ -224,12 +224,12 @@ def read_off_strip_statistics(
                     band[first:last],
                 )
             else:
-                for i in range(r, r + together):  # NaN · 0 is NaN, so skip the columns that a NaN row doesn't use
+                for i in range(r, r + count):  # NaN · 0 is NaN, so skip the columns that a NaN row doesn't use
                     a = min(size, max(0, low + i))
                     b = max(a, min(size, high + i))
                     _add_one_strip_row(strip[i, a:b], inverse[i], band[a:b])
             band_first, band_last = min(band_first, first), max(band_last, last)
-            r += together
+            r += count
         if band_first < band_last:
             flush_band(
                 band[band_first:band_last], received[band_first:band_last], cell_edges - band_first, picture[cells[n]]
@@ -247,8 +247,8 @@ def fits(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: S
     if rule.mask is None or (rule.mask.low is None and rule.mask.high is None):
         return MIN_STRIP_ROWS * size <= STRIP_SLICED
     starts = range(0, longest, MIN_STRIP_ROWS)
-    reached = (rule.mask.key_range(start, min(longest, start + MIN_STRIP_ROWS), size) for start in starts)
-    return MIN_STRIP_ROWS * max(last - first for first, last in reached) <= STRIP_SLICED
+    ranges = (rule.mask.key_range(start, min(longest, start + MIN_STRIP_ROWS), size) for start in starts)
+    return MIN_STRIP_ROWS * max(last - first for first, last in ranges) <= STRIP_SLICED
 
 
 def compute(
@@ -297,12 +297,12 @@ def compute(
 class _Geometry:
     """Distances and cell edges for the statistics. parts: rows and columns of the pooled picture, P and Q.
 
-    away: |distance| of row r and key j, at index origin - r + j. row_cells (L,): each query's row of the picture.
+    gaps: |distance| of row r and key j, at index origin - r + j. row_cells (L,): each query's row of the picture.
     row_edges: the first query of each row of the picture except row 0. cell_edges (Q + 1,): first key of each column.
     """
 
     parts: tuple[int, int]
-    away: np.ndarray
+    gaps: np.ndarray
     origin: int
     row_cells: np.ndarray
     row_edges: np.ndarray
@@ -312,15 +312,15 @@ class _Geometry:
     def of(length: int, size: int, wanted: Statistics, offset: int) -> "_Geometry":
         parts = (1, 1) if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
         origin = length - 1
-        away = np.abs(np.arange(length + size) - origin - offset).astype(np.float32)
+        gaps = np.abs(np.arange(length + size) - origin - offset).astype(np.float32)
         row_cells = ((np.arange(length) + 1) * parts[0] - 1) // length
         row_edges, cell_edges = (np.arange(p + 1) * n // p for p, n in zip(parts, (length, size), strict=True))
-        return _Geometry(parts, away, origin, row_cells, row_edges[1:-1], cell_edges)
+        return _Geometry(parts, gaps, origin, row_cells, row_edges[1:-1], cell_edges)
 
     def band_edges(self, first: int, last: int) -> np.ndarray:
         """Return the edges of a strip's bands. A band ends with a row of the picture and has at most BAND rows."""
-        between = self.row_edges[np.searchsorted(self.row_edges, first) : np.searchsorted(self.row_edges, last)]
-        return np.unique(np.concatenate([np.arange(first, last, BAND), between, [last]]))
+        edges = self.row_edges[np.searchsorted(self.row_edges, first) : np.searchsorted(self.row_edges, last)]
+        return np.unique(np.concatenate([np.arange(first, last, BAND), edges, [last]]))
 
 
 def _strip_rows_of_head(
@@ -337,11 +337,11 @@ def _strip_rows_of_head(
     chunks = np.empty((size // GROUP + 1) * LANES, np.float32)
     band = np.zeros(size, np.float32)
     sink = np.float32(-np.inf if head.rule.sinks is None else head.rule.sinks[head.head].item())
-    strips, ready = _strips(head, start, stop)
+    strips, packed = _strips(head, start, stop)
     # the largest first: smaller strips then reuse its memory, while growing ones would need new pages each time
     for first, last, begin, end in sorted(strips, key=lambda strip: strip[2] - strip[3]):
         query = (head.query[first:last].float() * head.rule.scale).contiguous()
-        scores = head.product(query, head.key[begin:end] if ready is None else ready)
+        scores = head.product(query, head.key[begin:end] if packed is None else packed)
         head.apply(scores, slice(first, last), slice(begin, end))
         inverse = np.empty(last - first, np.float32)
         block = head.batch, head.head, slice(first, last)
@@ -349,7 +349,7 @@ def _strip_rows_of_head(
         low, high = head.band(first, begin)
         row_max, row_sum, logsumexp, values, keys, *others = (tensor[block].numpy() for tensor in of_rows)
         read_off_strip_statistics(
-            scores.numpy(), begin, low, high, geometry.origin - first + begin, geometry.away,
+            scores.numpy(), begin, low, high, geometry.origin - first + begin, geometry.gaps,
             edges - first, geometry.row_cells[edges[:-1]], sink, chunks, band[begin:end], received[begin:end],
             geometry.cell_edges - begin, picture, values, keys, *others, inverse, row_max, row_sum, logsumexp,
         )  # fmt: skip
@@ -365,20 +365,20 @@ def _strips(head: tiles.HeadTiles, start: int, stop: int) -> tuple[list[tuple[in
 
     If all strips use all keys, also return the key in oneDNN's packed layout, which can't be sliced; else None.
     """
-    size, strips, at = len(head.key), [], start
-    reached = head.reach(start, stop)
-    whole = head.product is onednn and all(head.reach(row, row + 1) == (0, size) for row in (start, stop - 1))
-    while at < stop:
-        begin, end = reached if whole else head.reach(at, min(stop, at + MAX_STRIP_ROWS))
+    size, strips, first = len(head.key), [], start
+    full_range = head.reach(start, stop)
+    dense = head.product is onednn and all(head.reach(row, row + 1) == (0, size) for row in (start, stop - 1))
+    while first < stop:
+        begin, end = full_range if dense else head.reach(first, min(stop, first + MAX_STRIP_ROWS))
         width = max(1, end - begin)
-        fitting = (STRIP if whole else STRIP_SLICED) // width // MIN_STRIP_ROWS * MIN_STRIP_ROWS
+        fitting = (STRIP if dense else STRIP_SLICED) // width // MIN_STRIP_ROWS * MIN_STRIP_ROWS
         rows = max(MIN_STRIP_ROWS, min(MAX_STRIP_ROWS, fitting))
-        last = min(stop, at + rows)
-        begin, end = head.reach(at, last)
+        last = min(stop, first + rows)
+        begin, end = head.reach(first, last)
         # extended to complete groups of columns: extra columns get weight 0
         begin = min(begin, size - 1) // GROUP * GROUP
         end = max(begin + 1, min(size, -(-end // GROUP) * GROUP))
-        strips.append((at, last, begin, end))
-        at = last
-    ready = packed_for_onednn(head.key, strips[0][1] - start) if whole else None
-    return strips, ready
+        strips.append((first, last, begin, end))
+        first = last
+    packed = packed_for_onednn(head.key, strips[0][1] - start) if dense else None
+    return strips, packed

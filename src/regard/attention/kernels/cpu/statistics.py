@@ -27,7 +27,7 @@ CHUNK = 16  # columns compared at once for top: one AVX-512 vector; 32 and 64 we
 
 
 @compiled()
-def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
+def _sums_of_four_rows(x, y, z, u, band, shift, inverse, offset):
     """Compute the sums of weight, weight · log2 weight and weight · distance, and the largest scores, of four rows.
 
     Their weights are added to the band. With four rows at once, the band is read and written once for all of them, and
@@ -40,7 +40,7 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
     da = db = dc = dd = np.float32(0.0)
     ma = mb = mc = md = LOWEST
     for j in range(len(band)):
-        away = np.float32(place - np.int32(j))
+        gap = np.float32(offset - np.int32(j))
         ta, tb, tc, td = (x[j] - a) * LOG2_E, (y[j] - b) * LOG2_E, (z[j] - c) * LOG2_E, (u[j] - d) * LOG2_E
         wa, wb, wc, wd = exp2(ta), exp2(tb), exp2(tc), exp2(td)
         sa += wa
@@ -51,10 +51,10 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
         eb += wb * larger(tb, np.float32(-127.0))
         ec += wc * larger(tc, np.float32(-127.0))
         ed += wd * larger(td, np.float32(-127.0))
-        da += wa * abs(away)
-        db += wb * abs(away + np.float32(1.0))
-        dc += wc * abs(away + np.float32(2.0))
-        dd += wd * abs(away + np.float32(3.0))
+        da += wa * abs(gap)
+        db += wb * abs(gap + np.float32(1.0))
+        dc += wc * abs(gap + np.float32(2.0))
+        dd += wd * abs(gap + np.float32(3.0))
         ma = larger(ma, x[j])
         mb = larger(mb, y[j])
         mc = larger(mc, z[j])
@@ -64,7 +64,7 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
 
 
 @compiled()
-def _sums_of_one_row(x, band, shift, inverse, place):
+def _sums_of_one_row(x, band, shift, inverse, offset):
     """Compute the same for one row, if there is no full group of four rows or they use different columns."""
     s = e = d = np.float32(0.0)
     m = LOWEST
@@ -73,21 +73,21 @@ def _sums_of_one_row(x, band, shift, inverse, place):
         w = exp2(t)
         s += w
         e += w * larger(t, np.float32(-127.0))
-        d += w * abs(np.float32(place - np.int32(j)))
+        d += w * abs(np.float32(offset - np.int32(j)))
         m = larger(m, x[j])
         band[j] += w * inverse
     return s, e, d, m
 
 
 @compiled()
-def _next_largest_of_row(row, begin, end, value, place):
-    """Return the entry of row[begin:end] after (value, place), ordered by descending value, then ascending place."""
+def _next_largest_of_row(row, begin, end, value, index):
+    """Return the entry of row[begin:end] after (value, index), ordered by descending value, then ascending index."""
     part = row[begin:end]
-    most = LOWEST
+    best = LOWEST
     for j in range(len(part)):
-        later = part[j] < value or (part[j] == value and begin + j > place)
-        most = larger(most, part[j] if later else LOWEST)
-    return most
+        later = part[j] < value or (part[j] == value and begin + j > index)
+        best = larger(best, part[j] if later else LOWEST)
+    return best
 
 
 @compiled()
@@ -100,54 +100,54 @@ def _update_top_from_tile(row, start, chunks, values, keys):
     size, last = len(row), len(values) - 1
     count = size // CHUNK
     for n in range(count):
-        most = LOWEST
+        best = LOWEST
         for j in range(CHUNK):
-            most = larger(most, row[n * CHUNK + j])
-        chunks[n] = most
-    value, place = np.float32(np.inf), -1  # the last inserted entry
+            best = larger(best, row[n * CHUNK + j])
+        chunks[n] = best
+    value, index = np.float32(np.inf), -1  # the last inserted entry
     if count * CHUNK < size:
-        chunks[count] = _next_largest_of_row(row, count * CHUNK, size, value, place)
+        chunks[count] = _next_largest_of_row(row, count * CHUNK, size, value, index)
         count += 1
     maxima = chunks[:count]
     while True:
-        most = LOWEST
+        best = LOWEST
         for n in range(len(maxima)):
-            most = larger(most, maxima[n])
-        if not most > values[last]:
+            best = larger(best, maxima[n])
+        if not best > values[last]:
             return
         n = 0
-        while maxima[n] != most:
+        while maxima[n] != best:
             n += 1
         begin, end = n * CHUNK, min(size, (n + 1) * CHUNK)
-        place = begin if most < value else max(begin, place + 1)
-        while row[place] != most:
-            place += 1
-        value = most
-        maxima[n] = _next_largest_of_row(row, begin, end, value, place)
-        at = last
-        while at > 0 and values[at - 1] < value:
-            values[at], keys[at] = values[at - 1], keys[at - 1]
-            at -= 1
-        values[at], keys[at] = value, start + place
+        index = begin if best < value else max(begin, index + 1)
+        while row[index] != best:
+            index += 1
+        value = best
+        maxima[n] = _next_largest_of_row(row, begin, end, value, index)
+        slot = last
+        while slot > 0 and values[slot - 1] < value:
+            values[slot], keys[slot] = values[slot - 1], keys[slot - 1]
+            slot -= 1
+        values[slot], keys[slot] = value, start + index
 
 
 @compiled(
     "void(f4[:,::1], i8, i8, i8, i8, f4[::1], f4[::1], f4[:,::1], i8[::1], f8[:,::1], f4[::1], f4[::1], f4[:,::1], "
     "i8[:,::1])"
 )
-def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
+def add_tile(scores, start, low, high, offset, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
     """Add a tile of scores to the row sums, the largest scores, the top lists and the bands' column sums."""
     cols = scores.shape[1]
     top_k = values.shape[1]
     for n in range(len(band_edges) - 1):
         r, end = band_edges[n], band_edges[n + 1]
         while r < end:
-            together = 4 if r + 4 <= end else 1
+            count = 4 if r + 4 <= end else 1
             # columns that all these rows use: from the last row's first to the first row's last column
-            a = min(cols, max(0, low + r + together - 1))
+            a = min(cols, max(0, low + r + count - 1))
             b = max(a, min(cols, high + r))
             m = (LOWEST, LOWEST, LOWEST, LOWEST)
-            if together == 4:
+            if count == 4:
                 s, e, d, m = _sums_of_four_rows(
                     scores[r, a:b],
                     scores[r + 1, a:b],
@@ -156,39 +156,39 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
                     bands[n, start + a : start + b],
                     shift[r : r + 4],
                     inverse[r : r + 4],
-                    np.int32(place + r - a),
+                    np.int32(offset + r - a),
                 )
                 for i in range(4):
                     sums[0, r + i] += s[i]
                     sums[1, r + i] += e[i]
                     sums[2, r + i] += d[i]
-            for i in range(r, r + together):
-                most = m[i - r]
+            for i in range(r, r + count):
+                best = m[i - r]
                 first = min(cols, max(0, low + i))
                 final = max(first, min(cols, high + i))
                 for side in range(2):
-                    if together == 1:
+                    if count == 1:
                         left, right = (first, final) if side == 0 else (final, final)
                     elif side == 0:
                         left, right = first, min(a, final)
                     else:
                         left, right = max(b, first), final
                     if left < right:
-                        one = _sums_of_one_row(
+                        row_sums = _sums_of_one_row(
                             scores[i, left:right],
                             bands[n, start + left : start + right],
                             shift[i],
                             inverse[i],
-                            np.int32(place + i - left),
+                            np.int32(offset + i - left),
                         )
-                        sums[0, i] += one[0]
-                        sums[1, i] += one[1]
-                        sums[2, i] += one[2]
-                        most = larger(most, one[3])
-                largest[i] = larger(largest[i], most)
-                if top_k > 0 and most > values[i, top_k - 1]:
+                        sums[0, i] += row_sums[0]
+                        sums[1, i] += row_sums[1]
+                        sums[2, i] += row_sums[2]
+                        best = larger(best, row_sums[3])
+                largest[i] = larger(largest[i], best)
+                if top_k > 0 and best > values[i, top_k - 1]:
                     _update_top_from_tile(scores[i, first:final], start + first, chunks, values[i], keys[i])
-            r += together
+            r += count
 
 
 @compiled()
@@ -226,12 +226,12 @@ def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, 
             for t in range(values.shape[1]):
                 values[r, t] = np.float32(0.0)
             continue
-        whole = np.float64(row_sum[r])
-        share = 0.0 if sink == np.float32(-np.inf) else math.exp(np.float64(sink) - np.float64(row_max[r])) / whole
-        on_keys = sums[0, r] / whole
+        total = np.float64(row_sum[r])
+        share = 0.0 if sink == np.float32(-np.inf) else math.exp(np.float64(sink) - np.float64(row_max[r])) / total
+        on_keys = sums[0, r] / total
         if not (abs(on_keys + share - 1.0) <= tolerance and largest[r] <= row_max[r] + np.float32(1.0)):
             refuted += 1
-        mean = math.log(whole) * on_keys - LN_2 * sums[1, r] / whole
+        mean = math.log(total) * on_keys - LN_2 * sums[1, r] / total
         if share > 0.0:
             mean -= share * math.log(share)
         entropy[r] = mean
@@ -239,7 +239,7 @@ def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, 
         shares[r] = share
         for t in range(values.shape[1]):
             score = np.float64(values[r, t]) - np.float64(row_max[r])
-            values[r, t] = math.exp(score) / whole if keys[r, t] >= 0 else 0.0
+            values[r, t] = math.exp(score) / total if keys[r, t] >= 0 else 0.0
     return refuted
 
 
@@ -366,9 +366,9 @@ class _RowSpan:
         values.fill(LOWEST)
         keys.fill(-1)
         for tile in tiles:
-            place = first + self.offset - tile.start
+            offset = first + self.offset - tile.start
             add_tile(
-                tile.scores.numpy(), tile.start, tile.low, tile.high, place, shift, inverse, self.bands,
+                tile.scores.numpy(), tile.start, tile.low, tile.high, offset, shift, inverse, self.bands,
                 band_edges - first, sums, largest, self.chunks, values, keys,
             )  # fmt: skip
         return finish_tile_rows(
@@ -388,12 +388,12 @@ def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, k
     """Write the top keys of those queries in [start, stop) that have NaN, in torch's sort order."""
     if keys.shape[-1] == 0 or not has_nan.any():
         return
-    which = torch.from_numpy(np.flatnonzero(has_nan))
+    rows = torch.from_numpy(np.flatnonzero(has_nan))
     largest: tuple[Tensor, Tensor] | None = None
     for tile in head.tiles(start, stop):
-        ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (rows with NaN, c)
-        part = tile.scores[which].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
+        ahead = torch.arange(tile.stop - tile.start) - rows[:, None]  # (rows with NaN, c)
+        part = tile.scores[rows].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
         largest = merge_top_k(largest, part, slice(tile.start, tile.stop), keys.shape[-1])
-    keys[which] = -1
+    keys[rows] = -1
     if largest is not None:
-        keys[which, : largest[1].shape[-1]] = largest[1]
+        keys[rows, : largest[1].shape[-1]] = largest[1]

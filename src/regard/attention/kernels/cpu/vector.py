@@ -76,13 +76,13 @@ def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any
     """Return 16 bits, each set if the value in row[start : start + 16] is at least bound. NaN counts as below."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        many, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)
+        vector_type, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        there = builder.load(builder.bitcast(builder.gep(data, [args[1]]), many.as_pointer()), align=4)
-        undefined = ir.Constant(many, ir.Undefined)
+        values = builder.load(builder.bitcast(builder.gep(data, [args[1]]), vector_type.as_pointer()), align=4)
+        undefined = ir.Constant(vector_type, ir.Undefined)
         first = builder.insert_element(undefined, args[2], ir.IntType(32)(0))
-        everywhere = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16))
-        above = builder.bitcast(builder.fcmp_ordered(">=", there, everywhere), many_bits)
+        broadcast = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16))
+        above = builder.bitcast(builder.fcmp_ordered(">=", values, broadcast), many_bits)
         return builder.zext(above, ir.IntType(64))
 
     return types.int64(row, types.int64, types.float32), generate
@@ -108,30 +108,30 @@ def _simd_sums_of_sixteen(typing: Any, numbers: Any, start: Any, sums: Any, at: 
 
     Sixteen vectors are added pairwise with two shuffles per addition. LLVM's own code has four times as many shuffles.
     """
-    here = range(0, 16, 4)  # the first of every four
+    firsts = range(0, 16, 4)  # the first of every four
     steps = (
-        ([n + m for n in here for m in (0, 16, 1, 17)], [n + m for n in here for m in (2, 18, 3, 19)]),
-        ([n + m for n in here for m in (0, 1, 16, 17)], [n + m for n in here for m in (2, 3, 18, 19)]),
+        ([n + m for n in firsts for m in (0, 16, 1, 17)], [n + m for n in firsts for m in (2, 18, 3, 19)]),
+        ([n + m for n in firsts for m in (0, 1, 16, 17)], [n + m for n in firsts for m in (2, 3, 18, 19)]),
         ([*range(8), *range(16, 24)], [*range(8, 16), *range(24, 32)]),
         ([n + m for n in range(0, 32, 8) for m in range(4)], [n + m for n in range(4, 32, 8) for m in range(4)]),
     )
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        many, index = ir.VectorType(ir.FloatType(), 16), ir.IntType(32)
-        data, into = (context.make_array(signature.args[n])(context, builder, args[n]).data for n in (0, 2))
+        vector_type, index = ir.VectorType(ir.FloatType(), 16), ir.IntType(32)
+        data, target = (context.make_array(signature.args[n])(context, builder, args[n]).data for n in (0, 2))
 
-        def place(array: Any, first: Any) -> Any:
-            return builder.bitcast(builder.gep(array, [first]), many.as_pointer())
+        def pointer(array: Any, first: Any) -> Any:
+            return builder.bitcast(builder.gep(array, [first]), vector_type.as_pointer())
 
         starts = [builder.add(args[1], ir.IntType(64)(16 * n)) for n in range(16)]
-        vectors = [builder.load(place(data, first), align=4) for first in starts]
+        vectors = [builder.load(pointer(data, first), align=4) for first in starts]
         for masks in steps:
             one, other = (ir.Constant(ir.VectorType(index, 16), mask) for mask in masks)
             vectors = [
                 builder.fadd(builder.shuffle_vector(a, b, one), builder.shuffle_vector(a, b, other))
                 for a, b in zip(vectors[::2], vectors[1::2], strict=True)
             ]
-        builder.store(vectors[0], place(into, args[3]), align=4)
+        builder.store(vectors[0], pointer(target, args[3]), align=4)
         return context.get_dummy_value()
 
     return types.void(numbers, types.int64, sums, types.int64), generate
@@ -155,8 +155,8 @@ def exp2(t):
     """
     force_wide_simd()
     bounded = larger(t, np.float32(-127.0))
-    whole = np.floor(bounded + np.float32(0.5))
-    f = bounded - whole
+    rounded = np.floor(bounded + np.float32(0.5))
+    f = bounded - rounded
     p = np.float32(1.535336188319500e-4)
     p = p * f + np.float32(1.339887440266574e-3)
     p = p * f + np.float32(9.618437357674640e-3)
@@ -164,7 +164,7 @@ def exp2(t):
     p = p * f + np.float32(2.402264791363012e-1)
     p = p * f + np.float32(6.931472028550421e-1)
     p = p * f + np.float32(1.0)
-    power = number(bits(p) + (np.int32(whole) << np.int32(23)))
+    power = number(bits(p) + (np.int32(rounded) << np.int32(23)))
     return np.float32(0.0) if t < np.float32(-126.0) else power
 
 
