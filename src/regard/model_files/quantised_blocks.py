@@ -34,18 +34,18 @@ HALF_BLOCK = 16  # vectorizes a variable count, which takes a third of the time
 NO_FASTMATH: dict[str, Any] = {"fastmath": False}  # no fused multiply-add, since gguf's NumPy code rounds twice
 
 
-def dequantize_blocks(kind: str, packed: np.ndarray, into: np.ndarray, scale_bytes: np.ndarray | None = None) -> None:
+def dequantize_blocks(kind: str, packed: np.ndarray, out: np.ndarray, scale_bytes: np.ndarray | None = None) -> None:
     """Dequantize the bytes of whole blocks into an array of float32 numbers. scale_bytes: separate scales of MXFP4."""
     if scale_bytes is not None:
-        _mxfp4(packed, scale_bytes, into, FP4, POWERS, HALF_BLOCK)
+        _mxfp4(packed, scale_bytes, out, FP4, POWERS, HALF_BLOCK)
         return
     if kind in KERNELS:
-        KERNELS[kind](packed, into, HALVES, HALF_BLOCK)
+        KERNELS[kind](packed, out, HALVES, HALF_BLOCK)
         return
     import gguf
 
     package: Any = gguf
-    into[:] = package.dequantize(packed[None], package.GGMLQuantizationType[kind])[0]
+    out[:] = package.dequantize(packed[None], package.GGMLQuantizationType[kind])[0]
 
 
 def scales(kind: str, packed: np.ndarray, scale_bytes: np.ndarray | None = None) -> np.ndarray | None:
@@ -59,16 +59,16 @@ def scales(kind: str, packed: np.ndarray, scale_bytes: np.ndarray | None = None)
 
 
 @compiled(inline="always", **NO_FASTMATH)
-def _read_float16(packed, at, halves):
+def _read_float16(packed, byte, halves):
     """Read two bytes of a quantised block as a float16 number, and return it in float32."""
-    return halves[np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))]
+    return halves[np.uint32(packed[byte]) | (np.uint32(packed[byte + 1]) << np.uint32(8))]
 
 
 @compiled(inline="always", **NO_FASTMATH)
-def _read_uint32(packed, at):
+def _read_uint32(packed, byte):
     """Read four bytes of a quantised block as an unsigned integer, the lowest byte first."""
-    low = np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))
-    return low | (np.uint32(packed[at + 2]) << np.uint32(16)) | (np.uint32(packed[at + 3]) << np.uint32(24))
+    low = np.uint32(packed[byte]) | (np.uint32(packed[byte + 1]) << np.uint32(8))
+    return low | (np.uint32(packed[byte + 2]) << np.uint32(16)) | (np.uint32(packed[byte + 3]) << np.uint32(24))
 
 
 def _kernel_of_32(has_bias, fifth):
@@ -77,42 +77,42 @@ def _kernel_of_32(has_bias, fifth):
     zero = np.int32(0 if has_bias else 16 if fifth else 8)
 
     @compiled(**NO_FASTMATH)
-    def run(packed, into, halves, count):
+    def run(packed, out, halves, count):
         force_wide_simd()
-        for b in range(len(into) // 32):
-            at, to = size * b, 32 * b
-            d = _read_float16(packed, at, halves)
-            bias = -_read_float16(packed, at + 2, halves) if has_bias else np.float32(0)
-            bits = _read_uint32(packed, at + start) if fifth else np.uint32(0)
-            first = at + start + 4 * fifth
+        for b in range(len(out) // 32):
+            byte, to = size * b, 32 * b
+            d = _read_float16(packed, byte, halves)
+            bias = -_read_float16(packed, byte + 2, halves) if has_bias else np.float32(0)
+            bits = _read_uint32(packed, byte + start) if fifth else np.uint32(0)
+            first = byte + start + 4 * fifth
             for j in range(count):
                 high = ((bits >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
-                into[to + j] = d * np.float32(np.int32(np.uint32(packed[first + j] & LOW) | high) - zero) - bias
+                out[to + j] = d * np.float32(np.int32(np.uint32(packed[first + j] & LOW) | high) - zero) - bias
             for j in range(count):
                 high = ((bits >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
-                into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[first + j] >> FOUR) | high) - zero) - bias
+                out[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[first + j] >> FOUR) | high) - zero) - bias
 
     return run
 
 
 @compiled(**NO_FASTMATH)
-def _q8_0(packed, into, halves, count):
+def _q8_0(packed, out, halves, count):
     force_wide_simd()
-    for b in range(len(into) // 32):
-        at, to = 34 * b, 32 * b
-        d = _read_float16(packed, at, halves)
+    for b in range(len(out) // 32):
+        byte, to = 34 * b, 32 * b
+        d = _read_float16(packed, byte, halves)
         for j in range(2 * count):
-            into[to + j] = d * np.float32(np.int8(packed[at + 2 + j]))
+            out[to + j] = d * np.float32(np.int8(packed[byte + 2 + j]))
 
 
 @compiled(inline="always", **NO_FASTMATH)
-def _read_factors(packed, at, k):
+def _read_factors(packed, byte, k):
     """Read the six-bit factors for the scale and bias of one of a block's 8 groups, k, from 12 bytes."""
     if k < 4:
-        return packed[at + k] & np.uint8(63), packed[at + 4 + k] & np.uint8(63)
-    both = packed[at + 4 + k]
-    high, other = packed[at + k - 4] >> np.uint8(6), packed[at + k] >> np.uint8(6)
-    return (both & LOW) | (high << FOUR), (both >> FOUR) | (other << FOUR)
+        return packed[byte + k] & np.uint8(63), packed[byte + 4 + k] & np.uint8(63)
+    bits = packed[byte + 4 + k]
+    high, other = packed[byte + k - 4] >> np.uint8(6), packed[byte + k] >> np.uint8(6)
+    return (bits & LOW) | (high << FOUR), (bits >> FOUR) | (other << FOUR)
 
 
 def _kernel_of_256(fifth):
@@ -120,19 +120,19 @@ def _kernel_of_256(fifth):
     size, start = 144 + 32 * fifth, 16 + 32 * fifth
 
     @compiled(**NO_FASTMATH)
-    def run(packed, into, halves, count):
+    def run(packed, out, halves, count):
         force_wide_simd()
-        for b in range(len(into) // 256):
-            at, to = size * b, 256 * b
-            d, m = _read_float16(packed, at, halves), _read_float16(packed, at + 2, halves)
+        for b in range(len(out) // 256):
+            byte, to = size * b, 256 * b
+            d, m = _read_float16(packed, byte, halves), _read_float16(packed, byte + 2, halves)
             for k in range(8):
-                s, t = _read_factors(packed, at + 4, k)
+                s, t = _read_factors(packed, byte + 4, k)
                 scale, bias = d * np.float32(s), m * np.float32(t)
-                nibbles, first = at + start + 32 * (k >> 1), to + 32 * k
+                nibbles, first = byte + start + 32 * (k >> 1), to + 32 * k
                 shift, bit = np.uint8(4 * (k & 1)), np.uint8(k)
                 for j in range(2 * count):
-                    high = ((packed[at + 16 + j] >> bit) & np.uint8(1)) << FOUR if fifth else np.uint8(0)
-                    into[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - bias
+                    high = ((packed[byte + 16 + j] >> bit) & np.uint8(1)) << FOUR if fifth else np.uint8(0)
+                    out[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - bias
 
     return run
 
@@ -144,34 +144,34 @@ def _less_32(number):
 
 
 @compiled(**NO_FASTMATH)
-def _q6_k(packed, into, halves, count):
+def _q6_k(packed, out, halves, count):
     force_wide_simd()
-    for b in range(len(into) // 256):
-        at, to = 210 * b, 256 * b
-        d = _read_float16(packed, at + 208, halves)
+    for b in range(len(out) // 256):
+        byte, to = 210 * b, 256 * b
+        d = _read_float16(packed, byte + 208, halves)
         for k in range(4):  # the same high bits serve four groups of 16 numbers
             half, side = k >> 1, 16 * (k & 1)
-            nibbles, bits, first = at + 64 * half + side, at + 128 + 32 * half + side, to + 128 * half + side
-            factors = at + 192 + 8 * half + (k & 1)
+            nibbles, bits, first = byte + 64 * half + side, byte + 128 + 32 * half + side, to + 128 * half + side
+            factors = byte + 192 + 8 * half + (k & 1)
             s, t = d * np.float32(np.int8(packed[factors])), d * np.float32(np.int8(packed[factors + 2]))
             u, v = d * np.float32(np.int8(packed[factors + 4])), d * np.float32(np.int8(packed[factors + 6]))
             for j in range(count):
                 high, one, other = packed[bits + j], packed[nibbles + j], packed[nibbles + 32 + j]
-                into[first + j] = s * _less_32((one & LOW) | ((high & np.uint8(3)) << FOUR))
-                into[first + 32 + j] = t * _less_32((other & LOW) | ((high & np.uint8(12)) << TWO))
-                into[first + 64 + j] = u * _less_32((one >> FOUR) | (high & np.uint8(48)))
-                into[first + 96 + j] = v * _less_32((other >> FOUR) | ((high & np.uint8(192)) >> TWO))
+                out[first + j] = s * _less_32((one & LOW) | ((high & np.uint8(3)) << FOUR))
+                out[first + 32 + j] = t * _less_32((other & LOW) | ((high & np.uint8(12)) << TWO))
+                out[first + 64 + j] = u * _less_32((one >> FOUR) | (high & np.uint8(48)))
+                out[first + 96 + j] = v * _less_32((other >> FOUR) | ((high & np.uint8(192)) >> TWO))
 
 
 @compiled(**NO_FASTMATH)
-def _mxfp4(packed, scale_bytes, into, numbers, powers, count):
+def _mxfp4(packed, scale_bytes, out, numbers, powers, count):
     force_wide_simd()
-    for b in range(len(into) // 32):
+    for b in range(len(out) // 32):
         scale = powers[scale_bytes[b]]
         for j in range(count):
             byte = packed[16 * b + j]
-            into[32 * b + 2 * j] = scale * numbers[byte & LOW]
-            into[32 * b + 2 * j + 1] = scale * numbers[byte >> FOUR]
+            out[32 * b + 2 * j] = scale * numbers[byte & LOW]
+            out[32 * b + 2 * j + 1] = scale * numbers[byte >> FOUR]
 
 
 _q4_0, _q4_1, _q5_0, _q5_1 = (_kernel_of_32(bias, fifth) for fifth in (0, 1) for bias in (0, 1))
@@ -186,35 +186,35 @@ KERNELS: dict[str, Any] = dict(zip(SCALES, _KERNELS, strict=True))
 NUMBERS = {kind: number for number, kind in enumerate(KERNELS)}
 
 
-def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
-    """Multiply x (C,) by each row of whole blocks (M, bytes), and write the M products into `made`.
+def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, products: np.ndarray) -> None:
+    """Multiply x (C,) by each row of whole blocks (M, bytes), and write the M products into `products`.
 
     Generation reads all weights for each token, so a row is dequantized and used while it is in the CPU's first cache.
     kind: a key of `KERNELS`, or BF16 for bfloat16 rows passed as their bits, uint16 (M, C).
     """
     if kind == BFLOAT16:
-        _multiply_bfloat16_row(packed, x, made)
+        _multiply_bfloat16_row(packed, x, products)
         return
-    _multiply_row(NUMBERS[kind], packed, x, made, HALVES, HALF_BLOCK)
+    _multiply_row(NUMBERS[kind], packed, x, products, HALVES, HALF_BLOCK)
 
 
 @compiled()
-def _multiply_bfloat16_row(packed, x, made):
-    """Multiply x (C,) by each bfloat16 row (M, C), and write the M products into `made`."""
+def _multiply_bfloat16_row(packed, x, products):
+    """Multiply x (C,) by each bfloat16 row (M, C), and write the M products into `products`."""
     force_wide_simd()
-    for m in range(len(made)):
+    for m in range(len(products)):
         total = np.float32(0)
         for c in range(len(x)):  # bfloat16 is the upper half of float32
             total += number(np.int32(np.uint32(packed[m, c]) << np.uint32(16))) * x[c]
-        made[m] = total
+        products[m] = total
 
 
 @compiled()
-def _multiply_row(kind, packed, x, made, halves, count):
-    """Dequantize each row (M, bytes) in turn, and write its product with x (C,) into `made`."""
+def _multiply_row(kind, packed, x, products, halves, count):
+    """Dequantize each row (M, bytes) in turn, and write its product with x (C,) into `products`."""
     force_wide_simd()
     row = np.empty(len(x), np.float32)
-    for m in range(len(made)):
+    for m in range(len(products)):
         if kind == 0:
             _q4_0(packed[m], row, halves, count)
         elif kind == 1:
@@ -234,4 +234,4 @@ def _multiply_row(kind, packed, x, made, halves, count):
         total = np.float32(0)
         for c in range(len(x)):
             total += row[c] * x[c]
-        made[m] = total
+        products[m] = total

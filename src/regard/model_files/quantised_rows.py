@@ -64,24 +64,24 @@ class QuantisedRows:
     def float(self) -> Float[Tensor, "..."]:
         """Dequantize the whole matrix to float32."""
         upright = self.t() if self.flipped else self
-        made = torch.empty(upright.shape)
-        dequantize_into(upright, made.view(-1))
-        return made.mT if self.flipped else made
+        result = torch.empty(upright.shape)
+        dequantize_into(upright, result.view(-1))
+        return result.mT if self.flipped else result
 
-    def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
-        """Dequantize the rows to float32, in blocks of about `most` numbers that overwrite each other."""
+    def blocks(self, limit: int) -> Iterator[Float[Tensor, "_ ..."]]:
+        """Dequantize the rows to float32, in blocks of about `limit` numbers that overwrite each other."""
         upright = self.t() if self.flipped else self
         row_numbers = max(1, torch.Size(upright.shape[1:]).numel())
-        rows = max(1, min(len(upright), most // row_numbers))
-        place = torch.empty(rows, *upright.shape[1:])
-        into, (packed, scale_bytes) = place.view(-1).numpy(), _flat_arrays(upright)
+        rows = max(1, min(len(upright), limit // row_numbers))
+        buffer = torch.empty(rows, *upright.shape[1:])
+        target, (packed, scale_bytes) = buffer.view(-1).numpy(), _flat_arrays(upright)
         size, scale_size = len(packed) // len(upright), 0 if scale_bytes is None else len(scale_bytes) // len(upright)
         for start in range(0, len(upright), rows):
             end = min(start + rows, len(upright))
             scales = None if scale_bytes is None else scale_bytes[start * scale_size : end * scale_size]
-            packed_run, run = packed[start * size : end * size], into[: (end - start) * row_numbers]
+            packed_run, run = packed[start * size : end * size], target[: (end - start) * row_numbers]
             _dequantize_run(self.kind, self.sizes, packed_run, scales, run)
-            yield place[: end - start]
+            yield buffer[: end - start]
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Return the scales of the quantised blocks. If they are finite, so are all numbers. None for some kinds."""
@@ -121,20 +121,20 @@ class QuantisedRows:
             return self if len(axes) == 1 else self.t()
         if name not in SELECTIONS or (self.flipped and self.ndim == 2):
             return None
-        place = SELECTIONS[name]
-        if place is not None:
-            axis = kwargs.get("dim", args[place - 1] if len(args) >= place else 0)
+        position = SELECTIONS[name]
+        if position is not None:
+            axis = kwargs.get("dim", args[position - 1] if len(args) >= position else 0)
             if axis not in (0, -self.ndim):
                 return None
         elif self.ndim == 2 and isinstance(args[0], tuple) and isinstance(args[0][0], slice):
             return self._map_bytes(lambda tensor: tensor[args[0][0]]).float()[(slice(None), *args[0][1:])]
         elif isinstance(args[0], (tuple, list)) or args[0] is None:
             return None
-        taken = func(self.bytes, *args, **kwargs)
+        selected = func(self.bytes, *args, **kwargs)
         scale_bytes = None if self.scale_bytes is None else func(self.scale_bytes, *args, **kwargs)
-        if isinstance(taken, Tensor):
-            return self._wrap_bytes(taken, scale_bytes)
-        return tuple(self._wrap_bytes(part, scale_bytes and scale_bytes[n]) for n, part in enumerate(taken))
+        if isinstance(selected, Tensor):
+            return self._wrap_bytes(selected, scale_bytes)
+        return tuple(self._wrap_bytes(part, scale_bytes and scale_bytes[n]) for n, part in enumerate(selected))
 
     def _wrap_bytes(self, bytes: Tensor, scales: Tensor | None) -> "QuantisedRows | Float[Tensor, ' C']":
         """Wrap selected bytes as a quantised matrix, or dequantize them if they are a single row."""
@@ -143,10 +143,10 @@ class QuantisedRows:
         row = QuantisedRows(bytes[None], self.kind, self.sizes, scale_bytes=None if scales is None else scales[None])
         return row.float()[0]
 
-    def _map_bytes(self, do: Callable[[Tensor], Tensor]) -> "QuantisedRows":
+    def _map_bytes(self, function: Callable[[Tensor], Tensor]) -> "QuantisedRows":
         """Apply a function to the quantised bytes, and to the separate scales if there are any."""
-        scale_bytes = None if self.scale_bytes is None else do(self.scale_bytes)
-        return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, scale_bytes)
+        scale_bytes = None if self.scale_bytes is None else function(self.scale_bytes)
+        return QuantisedRows(function(self.bytes), self.kind, self.sizes, self.flipped, scale_bytes)
 
 
 def import_kernels() -> ModuleType:
@@ -161,20 +161,20 @@ def _flat_arrays(rows: QuantisedRows) -> tuple[Any, Any]:
     return rows.bytes.reshape(-1).numpy(), None if rows.scale_bytes is None else rows.scale_bytes.reshape(-1).numpy()
 
 
-def dequantize_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
+def dequantize_into(rows: QuantisedRows, target: Float[Tensor, " n"]) -> None:
     """Dequantize rows of a matrix that isn't flipped into a flat float32 tensor."""
-    _dequantize_run(rows.kind, rows.sizes, *_flat_arrays(rows), made.numpy())
+    _dequantize_run(rows.kind, rows.sizes, *_flat_arrays(rows), target.numpy())
 
 
-def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, scale_bytes: Any, into: Any) -> None:
+def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, scale_bytes: Any, target: Any) -> None:
     """Dequantize the bytes of whole blocks into a float32 array, on worker threads if there are many."""
     (numbers, size), dequantize_blocks = sizes, import_kernels().dequantize_blocks
 
     def dequantize_range(first: int, end: int) -> None:
         scales = None if scale_bytes is None else scale_bytes[first:end]
-        dequantize_blocks(kind, packed[first * size : end * size], into[first * numbers : end * numbers], scales)
+        dequantize_blocks(kind, packed[first * size : end * size], target[first * numbers : end * numbers], scales)
 
-    run_on_ranges(len(packed) // size, len(into), dequantize_range)
+    run_on_ranges(len(packed) // size, len(target), dequantize_range)
 
 
 def run_on_ranges(count: int, numbers: int, run_range: Callable[[int, int], None]) -> None:

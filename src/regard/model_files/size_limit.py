@@ -30,19 +30,19 @@ class Budget(TorchFunctionMode):
         self.bytes = self.tensors = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        drawn = (*args, *(kwargs or {}).values())[0] if func.__name__ in DRAWN else None
-        if isinstance(drawn, Tensor) and drawn.device.type == "meta":
-            return drawn  # there is nothing to initialize, and torch would import its compiler for it
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
-            self.bytes += made.numel() * made.itemsize  # a mask has one byte per number
+        tensor = (*args, *(kwargs or {}).values())[0] if func.__name__ in DRAWN else None
+        if isinstance(tensor, Tensor) and tensor.device.type == "meta":
+            return tensor  # there is nothing to initialize, and torch would import its compiler for it
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.device.type == "meta" and func.__name__ in FACTORIES:
+            self.bytes += result.numel() * result.itemsize  # a mask has one byte per number
             self.tensors += 1
             if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
                 raise RegardError(
                     f"model {self.name!r}: its config asks for more than its checkpoint holds, {self.held.tensors:,} "
                     f"tensors of {format_bytes(4 * self.held.numbers)} in float32: one of them belongs to another model"
                 )
-        return made
+        return result
 
 
 def kept_as_stored(sizes: CheckpointSizes | None, dtype: torch.dtype | None) -> bool:
@@ -62,6 +62,6 @@ def require_memory_for_model(
     helps = "take a smaller one, or free memory"
     if dtype == torch.float32 and kept_as_stored(sizes, None):
         helps = f"keep its weights as they are stored, {format_bytes(nbytes(sizes, None))} (dtype auto), or {helps}"
-    how = "as stored" if kept_as_stored(sizes, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
-    for place in {torch.device("cpu"), device}:
-        require_memory(nbytes(sizes, dtype), place, f"model {name!r}, {how},", helps)
+    form = "as stored" if kept_as_stored(sizes, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
+    for target in {torch.device("cpu"), device}:
+        require_memory(nbytes(sizes, dtype), target, f"model {name!r}, {form},", helps)

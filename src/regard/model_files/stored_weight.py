@@ -93,16 +93,16 @@ class _Product(torch.autograd.Function):
         product = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
         if product is not None:
             return product.view(*x.shape[:-1], len(weight))
-        done, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
-        made = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
-        for block in _upcast_blocks(weight, near=len(rows) < MANY_ROWS):
-            part = slice(done, done + len(block))
+        start, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
+        result = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
+        for block in _upcast_blocks(weight, small=len(rows) < MANY_ROWS):
+            part = slice(start, start + len(block))
             if columns:
-                made.addmm_(rows[:, part], block)
+                result.addmm_(rows[:, part], block)
             else:
-                made[:, part] = rows @ block.t()
-            done += len(block)
-        return made.view(*x.shape[:-1], len(weight))
+                result[:, part] = rows @ block.t()
+            start += len(block)
+        return result.view(*x.shape[:-1], len(weight))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -118,21 +118,21 @@ class _Product(torch.autograd.Function):
 
 
 def _upcast_blocks(
-    values: Float[Tensor, "R *C"] | QuantisedRows, near: bool = False
+    values: Float[Tensor, "R *C"] | QuantisedRows, small: bool = False
 ) -> Iterator[Float[Tensor, "_ ..."]]:
     """Yield a stored weight in float32, in blocks along its first axis that overwrite each other.
 
-    For flipped rows, blocks are along the second axis. near: use smaller blocks of quantised numbers, for a nearer
+    For flipped rows, blocks are along the second axis. small: use smaller blocks of quantised numbers, for a nearer
     cache.
     """
     if isinstance(values, QuantisedRows):
-        yield from values.blocks(min(BLOCK, NEAR_BLOCK) if near else BLOCK)
+        yield from values.blocks(min(BLOCK, NEAR_BLOCK) if small else BLOCK)
         return
-    most = BLOCK if values.device.type == "cpu" else BLOCK_ON_GPU
-    rows = max(1, min(len(values), most // max(1, values[:1].numel())))
-    place = values.new_empty((rows, *values.shape[1:]), dtype=torch.float32)
+    limit = BLOCK if values.device.type == "cpu" else BLOCK_ON_GPU
+    rows = max(1, min(len(values), limit // max(1, values[:1].numel())))
+    buffer = values.new_empty((rows, *values.shape[1:]), dtype=torch.float32)
     for block in values.split(rows):
-        yield place[: len(block)].copy_(block)
+        yield buffer[: len(block)].copy_(block)
 
 
 def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -150,21 +150,21 @@ def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> A
         return func(*args, **kwargs)
     if "out" in kwargs or (weight is not None and _writes(name)):
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
-    made: Any = None
+    result: Any = None
     if name in VIEWS and not any(isinstance(argument, torch.dtype) for argument in (*args, *kwargs.values())):
         if weight is not None and isinstance(weight.stored, QuantisedRows):
-            made = _change_within(weight.stored.apply_view(func, name, args[1:], kwargs), _wrap)
+            result = _change_within(weight.stored.apply_view(func, name, args[1:], kwargs), _wrap)
         elif not _any_quantised((args, kwargs)):
-            made = func(*_change_within(args, _unwrap), **_change_within(kwargs, _unwrap))
-            return _change_within(made, _wrap)
+            result = func(*_change_within(args, _unwrap), **_change_within(kwargs, _unwrap))
+            return _change_within(result, _wrap)
     elif weight is not None and name in MOVES:
         moved = func(torch.empty(0, device=weight.stored.device), *args[1:], **kwargs)
-        made = StoredWeight.of(weight.stored.to(moved.device)) if moved.dtype == torch.float32 else None
+        result = StoredWeight.of(weight.stored.to(moved.device)) if moved.dtype == torch.float32 else None
     elif name in PRODUCTS:
-        made = _product(name, args, kwargs)
+        result = _product(name, args, kwargs)
     elif name == "embedding":
-        made = _look_up_rows(func, *args, **kwargs)
-    return func(*_change_within(args, _upcast), **_change_within(kwargs, _upcast)) if made is None else made
+        result = _look_up_rows(func, *args, **kwargs)
+    return func(*_change_within(args, _upcast), **_change_within(kwargs, _upcast)) if result is None else result
 
 
 def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
@@ -179,9 +179,9 @@ def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
     forwards = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
     differentiated = forwards or torch.is_grad_enabled()
     multiply = _Product.apply if differentiated else _Product.forward  # `apply` adds 60 µs
-    made = multiply(x, weight.stored if name == "linear" else weight.stored.t())
+    product = multiply(x, weight.stored if name == "linear" else weight.stored.t())
     added = rest[0] if rest else None
-    return made if added is None else made + _upcast(added)
+    return product if added is None else product + _upcast(added)
 
 
 def _look_up_rows(
@@ -260,11 +260,11 @@ def multiply_one_row(
     kind = blocks.BFLOAT16 if isinstance(weight, Tensor) else weight.kind
     if kind not in (blocks.BFLOAT16, *blocks.KERNELS) or not packed.is_contiguous():
         return None
-    made = torch.empty(len(weight))
-    rows, vector, into = packed.detach().numpy(), x.detach().contiguous().numpy(), made.numpy()
+    products = torch.empty(len(weight))
+    rows, vector, target = packed.detach().numpy(), x.detach().contiguous().numpy(), products.numpy()
 
     def multiply_range(first: int, end: int) -> None:
-        blocks.multiply_row(kind, rows[first:end], vector, into[first:end])
+        blocks.multiply_row(kind, rows[first:end], vector, target[first:end])
 
-    run_on_ranges(len(rows), made.numel() * len(vector), multiply_range)
-    return made
+    run_on_ranges(len(rows), products.numel() * len(vector), multiply_range)
+    return products

@@ -23,19 +23,19 @@ def import_models() -> None:
     import transformers
     from transformers.utils import import_utils
 
-    read = getattr(import_utils, READER, None)
-    if read is None or "transformers.models" in sys.modules:
+    original = getattr(import_utils, READER, None)
+    if original is None or "transformers.models" in sys.modules:
         return
     folder = Path(str(transformers.__file__)).parent / "models"
 
-    def once(path: Any) -> Any:
-        return read(folder if Path(path) == folder / "__init__.py" else path)
+    def replacement(path: Any) -> Any:
+        return original(folder if Path(path) == folder / "__init__.py" else path)
 
-    setattr(import_utils, READER, once)
+    setattr(import_utils, READER, replacement)
     try:
         importlib.import_module("transformers.models")
     finally:
-        setattr(import_utils, READER, read)
+        setattr(import_utils, READER, original)
 
 
 _lock, _open_blocks, _undo = threading.Lock(), [0], ExitStack()  # open `quiet` blocks, and how to undo them
