@@ -31,9 +31,9 @@ class RegardGenerator(Generator[Sampling]):
             check_option_name(option, OPTIONS)
         check_generation_options(options, max_new_tokens)
         choice = Sampling(**options, seed=seed)
-        idle = [option for option in SAMPLING if option in options]
-        if idle and not choice.do_sample:
-            raise RegardError(f"generate: {idle[0]} has no effect on greedy decoding: pass do_sample=True as well")
+        unused = [option for option in SAMPLING if option in options]
+        if unused and not choice.do_sample:
+            raise RegardError(f"generate: {unused[0]} has no effect on greedy decoding: pass do_sample=True as well")
         return choice, ()
 
     def open_ended(self, prompt: Encoded) -> Encoded:
@@ -47,13 +47,13 @@ class RegardGenerator(Generator[Sampling]):
         return self._model.config.start
 
     def write(
-        self, prompt: Encoded, begun: Encoded, request: Request[Sampling], changes: Sequence[Intervention]
+        self, prompt: Encoded, prefix: Encoded, request: Request[Sampling], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, None]:
         """Generate tokens with the model's own decoding. Returns all ids, and whether the last one is the end token."""
         model = self._model
 
         def stopped(new: list[int]) -> bool:
-            text = continued(self._reader.tokenizer, begun, new).text[len(begun.text) :]
+            text = continued(self._reader.tokenizer, prefix, new).text[len(prefix.text) :]
             if request.progress is not None:
                 request.progress(text)
             return any(string in text for string in request.stop)
@@ -67,7 +67,7 @@ class RegardGenerator(Generator[Sampling]):
                 context = model.encode(torch.tensor([prompt.ids], device=model.device))
         new = write_with_transformer(
             model,
-            torch.tensor([begun.ids], device=model.device),
+            torch.tensor([prefix.ids], device=model.device),
             max_new_tokens=request.max_new_tokens,
             end=self._end,
             choose=request.settings.chooser(),
@@ -75,7 +75,7 @@ class RegardGenerator(Generator[Sampling]):
             context=context,
             full_pass=full_pass if changes else None,
         )[0]
-        return [*begun.ids, *new], new[-1] == self._end, None
+        return [*prefix.ids, *new], new[-1] == self._end, None
 
     @property
     def _end(self) -> int | None:

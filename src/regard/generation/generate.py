@@ -47,7 +47,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         return first[0] if isinstance(first, list) else first
 
     def write(
-        self, prompt: Encoded, begun: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
+        self, prompt: Encoded, prefix: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Tensor | None]:
         """Generate tokens with the model's own `generate`. Returns (ids, whether the last is an end token, logits)."""
         model, config, tokenizer = self._model, request.settings, self._reader.tokenizer
@@ -59,7 +59,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
         if request.stop:
             inputs |= {"stop_strings": request.stop, "tokenizer": tokenizer}
-        listener = ProgressCriteria(request.progress, tokenizer, len(begun.tokens))
+        listener = ProgressCriteria(request.progress, tokenizer, len(prefix.tokens))
         if request.progress is not None:
             inputs["stopping_criteria"] = StoppingCriteriaList([listener])
         with (
@@ -78,9 +78,9 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
                 lines = str(error).strip().splitlines()
                 reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
                 raise RegardError(f"generate: {self._name}: {reason}") from error
-        ends, written = config.eos_token_id, output.sequences[0].tolist()
-        at_end = written[-1] in (ends if isinstance(ends, (list, tuple)) else [ends])
-        return written, at_end, torch.cat(output.logits) if output.logits else None
+        ends, all_ids = config.eos_token_id, output.sequences[0].tolist()
+        at_end = all_ids[-1] in (ends if isinstance(ends, (list, tuple)) else [ends])
+        return all_ids, at_end, torch.cat(output.logits) if output.logits else None
 
     @contextmanager
     def _full_passes(self, prompt: Encoded, changes: Sequence[Intervention]) -> Iterator[None]:

@@ -65,9 +65,9 @@ class Generated(Shown):
     trace: Trace | PairTrace = field(repr=False)
     model: Any = field(default=None, repr=False)
 
-    def plot(self, word: str | None = None, **how: Any) -> "Figure":
-        """Draw the trace, or the alignment of a translation. how: as in `Trace.plot`."""
-        return self.trace.plot(word, **how)
+    def plot(self, word: str | None = None, **options: Any) -> "Figure":
+        """Draw the trace, or the alignment of a translation. options: as in `Trace.plot`."""
+        return self.trace.plot(word, **options)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """Return the parts that a notebook shows: the generated text with probabilities, then its trace."""
@@ -143,7 +143,7 @@ class Generator(ABC, Generic[S]):
 
     @abstractmethod
     def write(
-        self, prompt: Encoded, begun: Encoded, request: Request[S], changes: Sequence[Intervention]
+        self, prompt: Encoded, prefix: Encoded, request: Request[S], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Float[Tensor, "N V"] | None]:
         """Continue one prompt, without capturing.
 
@@ -162,44 +162,44 @@ class Generator(ABC, Generic[S]):
         self._session.structure.changes(*self._batch(prompt, room), [changes])  # raises if they refer to later tokens
         ids, at_end, chosen_from = self.write(prompt, before, request, changes)
         with tokenizer_errors("the tokenizer cannot decode what was written"):
-            whole = continued(tokenizer, before, ids[first:])
-        source, target = (prompt, whole) if self._pairs else (self._with_segments(prompt, whole), None)
+            full = continued(tokenizer, before, ids[first:])
+        source, target = (prompt, full) if self._pairs else (self._with_segments(prompt, full), None)
         parts = [written_part(change, len(ids)) for change in changes]
         trace = self._trace(source, target, [part for part in parts if part is not None], request.statistics)
         compared = "" if chosen_from is None else self._compared(trace, first, chosen_from)
-        late = [change for change, part in zip(changes, parts, strict=True) if part is None]
+        unreached = [change for change, part in zip(changes, parts, strict=True) if part is None]
         for side in trace.sides:
             side.status.seconds = time.perf_counter() - started
             side.status.notes += (f"{FULL_PASSES if changes else ONE_PASS}{compared}.", *request.notes)
-            side.status.notes += tuple(f"The text ended before this took effect: {change}." for change in late)
-        new = whole.text[len(before.text) :]
+            side.status.notes += tuple(f"The text ended before this took effect: {change}." for change in unreached)
+        new = full.text[len(before.text) :]
         ended: Ended = "end" if at_end else "length"
         if not at_end and (len(ids) < len(room.tokens) or any(string in new for string in request.stop)):
             ended = "stop"
-        return Generated(whole.text, new if before.text else new.lstrip(), tuple(ids), first, ended, trace)
+        return Generated(full.text, new if before.text else new.lstrip(), tuple(ids), first, ended, trace)
 
     def _compared(self, trace: Trace | PairTrace, first: int, chosen_from: Float[Tensor, "N V"]) -> str:
         """Compare the trace's logits with those from which tokens were chosen. Returns the end of a note's sentence."""
         logits = trace.sides[-1].logits
         assert logits is not None
         wrote = chosen_from.double().cpu()
-        apart = float((logits[first - 1 :][: len(wrote)].double().cpu() - wrote).nan_to_num(0).abs().max())
+        difference = float((logits[first - 1 :][: len(wrote)].double().cpu() - wrote).nan_to_num(0).abs().max())
         largest = max(1.0, float(wrote.nan_to_num(0, 0, 0).abs().max()))
         rounding = max(torch.finfo(dtype).eps for dtype in (logits.dtype, self._model.dtype))  # of the coarser dtype
-        if apart > ROUNDING * rounding * largest:
+        if difference > ROUNDING * rounding * largest:
             raise RegardError(
-                f"generate: {self._name} chose its tokens from logits that differ by {apart:.1e} from those of a pass "
-                "over the finished text: it isn't a causal model, or changes its input while it writes"
+                f"generate: {self._name} chose its tokens from logits that differ by {difference:.1e} from those "
+                "of a pass over the finished text: it isn't a causal model, or changes its input while it writes"
             )
-        bound = f"within 1e{math.ceil(math.log10(apart)):+03d} of" if apart else "equal to"  # the same for most texts
+        bound = f"within 1e{math.ceil(math.log10(difference)):+03d} of" if difference else "equal to"
         return f", and its logits are {bound} those that chose the tokens"
 
     def logits(self, prompt: Encoded, ids: Sequence[int], changes: Sequence[Intervention]) -> Float[Tensor, "1 L V"]:
         """Compute the logits of the text so far (ids) in one pass with the interventions that apply to it."""
         parts = [part for change in changes if (part := written_part(change, len(ids)))]
-        done = self._session.run(*self._batch(prompt, encoded_ids(ids)), [parts], LOGITS)
-        assert done.logits is not None
-        return done.logits
+        result = self._session.run(*self._batch(prompt, encoded_ids(ids)), [parts], LOGITS)
+        assert result.logits is not None
+        return result.logits
 
     def _batch(self, prompt: Encoded, text: Encoded) -> tuple[list[Encoded], list[Encoded] | None]:
         """Return the sources and targets of a batch with one text. For an encoder-decoder, the text is the target."""
@@ -210,8 +210,8 @@ class Generator(ABC, Generic[S]):
         """Return a text with the prompt's segments. New tokens belong to the last segment."""
         if prompt.segments is None:
             return text
-        more = len(text.tokens) - len(prompt.tokens)
-        return replace(text, segments=(*prompt.segments, *prompt.segments[-1:] * more))
+        count = len(text.tokens) - len(prompt.tokens)
+        return replace(text, segments=(*prompt.segments, *prompt.segments[-1:] * count))
 
     def open_ended(self, prompt: Encoded) -> Encoded:
         """Return the prompt in the form that the model continues."""
@@ -219,14 +219,14 @@ class Generator(ABC, Generic[S]):
 
     def _check_room(self, name: str, prompt: Encoded, max_new_tokens: int) -> None:
         """Raise RegardError if the prompt and the new tokens need more positions than the model has."""
-        limit, taken = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
-        if limit is None or taken + max_new_tokens <= limit:
+        limit, length = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
+        if limit is None or length + max_new_tokens <= limit:
             return
-        left = limit - taken
-        most = f"max_new_tokens can be at most {left}" if left > 0 else "there is no room left"
-        what = "the start token" if self._pairs else f"{name} has {taken} tokens"
+        room = limit - length
+        hint = f"max_new_tokens can be at most {room}" if room > 0 else "there is no room left"
+        start = "the start token" if self._pairs else f"{name} has {length} tokens"
         raise RegardError(
-            f"generate: {what} and {max_new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
+            f"generate: {start} and {max_new_tokens} new ones are more than the {limit} that {self._name} takes: {hint}"
         )
 
 
@@ -255,16 +255,16 @@ def written_part(change: Intervention, length: int) -> Intervention | None:
         return change if all(number < length for number in _edge_numbers(change)) else None
     if change.at is None or (change.part is not None and not _in_target(change)):
         return change
-    kept = [n for n, number in enumerate(change.at) if int(number) < length]  # type: ignore[arg-type]
-    if len(kept) in (0, len(change.at)):
-        return change if kept else None
-    at = tuple(change.at[n] for n in kept)
+    indices = [n for n, number in enumerate(change.at) if int(number) < length]  # type: ignore[arg-type]
+    if len(indices) in (0, len(change.at)):
+        return change if indices else None
+    positions = tuple(change.at[n] for n in indices)
     if isinstance(change, Steer) or change.sources is None:
-        return replace(change, at=at)
-    places = change.at if change.source_at is None else change.source_at
-    if len(places) != len(change.at):
+        return replace(change, at=positions)
+    source_positions = change.at if change.source_at is None else change.source_at
+    if len(source_positions) != len(change.at):
         raise RegardError("patch: some tokens of at= aren't written yet: pass as many tokens in source_at=")
-    return replace(change, at=at, source_at=tuple(places[n] for n in kept))
+    return replace(change, at=positions, source_at=tuple(source_positions[n] for n in indices))
 
 
 def _edge_of_prompt(change: Ablate, prompt: Encoded, pairs: bool, name: str) -> Ablate:
@@ -272,51 +272,51 @@ def _edge_of_prompt(change: Ablate, prompt: Encoded, pairs: bool, name: str) -> 
     if not isinstance(edge, Edge):
         return change
 
-    def looked_up(place: Place, in_target: bool) -> Place:
-        if not isinstance(place, (str, tuple)):
-            return place
+    def resolve(position: Place, in_target: bool) -> Place:
+        if not isinstance(position, (str, tuple)):
+            return position
         if in_target:
-            raise _target_unwritten(place, name)
-        if isinstance(place, tuple):
-            return only_word(prompt.text, prompt.tokens, place)
-        words = find_word(prompt.text, prompt.tokens, place)
+            raise _target_unwritten(position, name)
+        if isinstance(position, tuple):
+            return only_word(prompt.text, prompt.tokens, position)
+        words = find_word(prompt.text, prompt.tokens, position)
         tokens = sorted({token for word in words for token in word.tokens})
-        return Word(place, words[0].start, words[-1].end, tuple(tokens))
+        return Word(position, words[0].start, words[-1].end, tuple(tokens))
 
-    query = looked_up(edge.query, pairs and edge.part != "encoder")
-    return Ablate(replace(edge, query=query, key=looked_up(edge.key, pairs and edge.part == "decoder")))
+    query = resolve(edge.query, pairs and edge.part != "encoder")
+    return Ablate(replace(edge, query=query, key=resolve(edge.key, pairs and edge.part == "decoder")))
 
 
 def _positions_of_prompt(change: Patch | Steer, prompt: Encoded, pairs: bool, name: str) -> Patch | Steer:
     if pairs and _in_target(change):
-        for place in change.at or (None,):
-            if not is_whole(place) and not (place is None and isinstance(change, Steer)):
-                raise _target_unwritten(place, name)
+        for position in change.at or (None,):
+            if not is_whole(position) and not (position is None and isinstance(change, Steer)):
+                raise _target_unwritten(position, name)
         return change
     if isinstance(change, Steer) and change.at is None:
         return change  # all tokens, including generated ones
-    at: list[int] = []
-    for place in range(len(prompt.tokens)) if change.at is None else change.at:
-        if isinstance(place, (str, tuple, Word)):
-            at += tokens_at("at", prompt.text, prompt.tokens, (place,))
+    tokens: list[int] = []
+    for position in range(len(prompt.tokens)) if change.at is None else change.at:
+        if isinstance(position, (str, tuple, Word)):
+            tokens += tokens_at("at", prompt.text, prompt.tokens, (position,))
         else:
-            at.append(int(place))
+            tokens.append(int(position))
     if isinstance(change, Steer) or change.sources is None:
-        return replace(change, at=tuple(at))
+        return replace(change, at=tuple(tokens))
     if change.what == "weights":
         raise RegardError(
             "patch: rows of weights cannot be patched while text is written: patch head_outputs or values"
         )
-    places = change.at if change.source_at is None else change.source_at
-    if places is None:
+    source_positions = change.at if change.source_at is None else change.source_at
+    if source_positions is None:
         lengths = {len(trace.sides[-1 if change.part == "decoder" else 0].tokens) for trace in change.sources}
-        if lengths != {len(at)}:
+        if lengths != {len(tokens)}:
             raise RegardError(
-                f"patch: the prompt has {len(at)} tokens and the source {' and '.join(map(str, sorted(lengths)))}: "
+                f"patch: the prompt has {len(tokens)} tokens and the source {' and '.join(map(str, sorted(lengths)))}: "
                 "they can't be aligned, pass at= and source_at= with equally many tokens"
             )
-        places = tuple(at)
-    return replace(change, at=tuple(at), source_at=places)
+        source_positions = tuple(tokens)
+    return replace(change, at=tuple(tokens), source_at=source_positions)
 
 
 def _edge_numbers(change: Ablate) -> list[int]:
@@ -334,8 +334,8 @@ def _in_target(change: Patch | Steer) -> bool:
     return change.part == "decoder" or (change.part == "cross" and not of_keys)
 
 
-def _target_unwritten(place: Any, name: str) -> RegardError:
-    word = "all positions are" if place is None else f"{place!r} is a word"
+def _target_unwritten(position: Any, name: str) -> RegardError:
+    word = "all positions are" if position is None else f"{position!r} is a word"
     return RegardError(
         f"interventions: {word} of the target, which {name} hasn't written yet: pass the numbers of its tokens"
     )
@@ -347,8 +347,8 @@ BROKEN = "\ufffd"  # a decoder's output for part of a character
 
 def begun(tokenizer: Any, start: int) -> Encoded:
     """Encode the start of a decoder's text, which is only the start token."""
-    nothing = Encoded("", (), None, (), ())
-    return encoded_ids([start]) if tokenizer is None else nothing.after(tokenizer, start)
+    empty = Encoded("", (), None, (), ())
+    return encoded_ids([start]) if tokenizer is None else empty.after(tokenizer, start)
 
 
 def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
@@ -368,12 +368,12 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
     def decoded(numbers: Sequence[int]) -> str:
         return tokenizer.decode(numbers, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
-    def write(*, whole: bool) -> None:
-        """Assign characters to the pending tokens. whole: wait until they form complete characters."""
+    def write(*, complete: bool) -> None:
+        """Assign characters to the pending tokens. complete: wait until they form complete characters."""
         nonlocal text, word, before
         old, new = decoded(before), decoded([*before, *pending])
         piece = new[len(old) :] if new.startswith(old) else decoded(pending)
-        if not pending or (whole and piece.endswith(BROKEN)):
+        if not pending or (complete and piece.endswith(BROKEN)):
             return
         bare = piece.strip()
         start = len(text) + (len(piece) - len(piece.lstrip()) if bare else 0)
@@ -387,10 +387,10 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
 
     for number in ids:
         if number in special:
-            write(whole=False)
+            write(complete=False)
             tokens.append(Token(number, readable_token(tokenizer, number), len(text), len(text), None, True))
         else:
             pending.append(number)
-            write(whole=True)
-    write(whole=False)
+            write(complete=True)
+    write(complete=False)
     return replace(encoded, text=text, tokens=tuple(replace(token, source=text) for token in tokens), segments=None)

@@ -70,12 +70,12 @@ def _allowed(option: str, value: Any) -> bool:
     return math.isfinite(value) and CHECKS[option][0](value)
 
 
-def check_option_name(option: str, known: Sequence[str]) -> None:
+def check_option_name(option: str, allowed: Sequence[str]) -> None:
     """Raise RegardError for an unknown option. The message names a similar option, or all options."""
-    if option not in known:
+    if option not in allowed:
         renamed = option in ("new_tokens", "max_length", "max_tokens")
-        near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        matches = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, allowed, n=1)
+        hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(allowed)}"
         raise RegardError(f"generate: there is no option {option!r}: {hint}")
 
 
@@ -97,9 +97,9 @@ def settings(
     for option, value in QUIETLY.items():
         setattr(config, option, value)
     sampling = options.get("do_sample", getattr(config, "do_sample", None))
-    idle = [option for option in SAMPLING if option in options]
-    if idle and not sampling:
-        raise RegardError(f"generate: {idle[0]} has no effect on greedy decoding: pass do_sample=True as well")
+    unused = [option for option in SAMPLING if option in options]
+    if unused and not sampling:
+        raise RegardError(f"generate: {unused[0]} has no effect on greedy decoding: pass do_sample=True as well")
     try:
         config.update(**options, max_new_tokens=max_new_tokens)
     except (ValueError, TypeError) as error:
