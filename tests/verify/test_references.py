@@ -20,7 +20,7 @@ def test_passes_are_those_of_the_eager_model_and_of_one_in_float64(kind: str) ->
     model = found.model.model
     model.set_attn_implementation("eager")
     asked = {"output_attentions": True, "output_hidden_states": True}
-    for own, dtype in ((found.own, torch.float32), (found.exact, torch.float64)):
+    for own, dtype in ((found.output, torch.float32), (found.exact, torch.float64)):
         if own is None:
             assert kind == "gpt_oss"  # its experts insist on float32
             continue
@@ -40,7 +40,7 @@ def test_a_head_is_ablated_by_zeros_in_the_output_projection() -> None:
         projection.weight[16:24] = 0.0
         expected = found.model.model(torch.tensor([IDS])).logits
     torch.testing.assert_close(ablated.logits, expected, atol=1e-5, rtol=0)
-    assert (ablated.logits - found.own.logits).abs().max() > 1e-3
+    assert (ablated.logits - found.output.logits).abs().max() > 1e-3
     with pytest.raises(RegardError, match="none of its modules"):
         found.without_head(torch.zeros(32, 32), slice(0, 8))
 
@@ -59,10 +59,10 @@ def test_differences_name_their_place_and_nan_is_infinite() -> None:
 def test_layers_of_a_pair_have_their_maps_and_own_weights() -> None:
     asked = {"ids": IDS, "target_ids": TARGET}
     found = CheckedInput(Model(tiny("marian", PAIRS["marian"]), None, name="marian"), asked)
-    seen = list(layers(found.trace, found.own))
+    seen = list(layers(found.trace, found.output))
     assert [each.part for each in seen] == [None] * 5 + ["cross"] * 3
     for each in seen:
-        torch.testing.assert_close(each.map.dense(), each.own, atol=1e-5, rtol=0)
+        torch.testing.assert_close(each.map.dense(), each.weights, atol=1e-5, rtol=0)
 
 
 def test_what_its_code_raises_is_a_reason() -> None:

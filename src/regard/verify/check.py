@@ -216,18 +216,18 @@ def _allowed(reading: CheckedInput, lower: float, rounding: float | None) -> flo
     return max(lower, min(upper, ROUNDINGS * (lower if rounding is None else rounding)))
 
 
-def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
-    """Compare traces with passes of the model's own code. traces, owns: used instead of the readings'."""
-    for item, trace, expected in zip_longest(readings, traces, owns):
+def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), outputs: Any = ()) -> Iterator[Result]:
+    """Compare traces with passes of the model's own code. traces, outputs: used instead of the readings'."""
+    for item, trace, expected in zip_longest(readings, traces, outputs):
         actual = (trace or item.trace).as_transformers(attentions=fields is WEIGHTS)
-        if difference := largest_difference(actual, expected or item.own, fields):
+        if difference := largest_difference(actual, expected or item.output, fields):
             allowed = _allowed(item, TOLERANCE if fields is WEIGHTS else VECTOR_TOLERANCE, _rounding(item, fields))
             yield Result("", difference[0], allowed, f"{difference[1]} of {item.size} tokens")
 
 
 def _rounding(reading: CheckedInput, fields: tuple[str, ...]) -> float | None:
     """Return the largest difference between the model's own results and those in float64, None if unknown."""
-    difference = None if reading.exact is None else largest_difference(reading.own, reading.exact, fields)
+    difference = None if reading.exact is None else largest_difference(reading.output, reading.exact, fields)
     return difference and difference[0]
 
 
@@ -235,9 +235,9 @@ def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Re
     """Compare texts traced in a padded batch with the model's own passes over single texts."""
     if len({reading.size for reading in readings}) < 2:
         raise RegardError("needs texts of different lengths")
-    batch: dict[str, Any] = {name: [reading.asked[name] for reading in readings] for name in readings[0].asked}
+    batch: dict[str, Any] = {name: [reading.options[name] for reading in readings] for name in readings[0].options}
     traces = model.trace(**batch)
-    maps = [layer for n, trace in enumerate(traces) for layer in layers(trace, readings[n].own)]
+    maps = [layer for n, trace in enumerate(traces) for layer in layers(trace, readings[n].output)]
     # keys that aren't tokens of the text, such as compressed keys, depend on the longest text of a batch
     tokens_alone = all(layer.part or layer.map.shape[2] == len(layer.trace.tokens) for layer in maps)
     fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
@@ -246,17 +246,17 @@ def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Re
 
 def _statistics(reading: CheckedInput) -> Iterator[Result]:
     """Compare statistics computed from maps, and during the pass, with those of the model's own weights."""
-    recorded: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, POOLED))
+    recorded: Any = reading.model.trace(**reading.options, statistics=Statistics(TOP, POOLED))
     for suffix, trace in (("", reading.trace), (", computed with the pass", recorded)):
         precise = layers(trace, reading.exact)
-        for layer in layers(trace, reading.own):
-            expected, exact = _statistics_of_weights(layer.own, layer.map), next(precise, None)
+        for layer in layers(trace, reading.output):
+            expected, exact = _statistics_of_weights(layer.weights, layer.map), next(precise, None)
             values, keys = layer.map.top(TOP)
-            gathered = layer.own.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
+            gathered = layer.weights.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
             names = ("received", "entropy") if layer.map.offset is None else ("received", "entropy", "distance")
             statistics: dict[str, Tensor] = {name: getattr(layer.map, name)() for name in names}
             statistics |= {"pooled matrix": layer.map.pooled(*POOLED), "largest weights": values, "keys": gathered}
-            rounded = {} if exact is None else _statistics_of_weights(exact.own, layer.map)
+            rounded = {} if exact is None else _statistics_of_weights(exact.weights, layer.map)
             for name, value in statistics.items():
                 allowed = _allowed(reading, TOLERANCE, _relative(expected[name], rounded[name]) if rounded else None)
                 yield Result("", _relative(value, expected[name]), allowed, f"{name} of {layer.name}{suffix}")
@@ -284,9 +284,9 @@ def _relative(actual: Tensor, expected: Tensor) -> float:
 def _regions(reading: CheckedInput) -> Iterator[Result]:
     """Compare a separately computed region of each attention matrix with the model's own weights."""
     allowed = _allowed(reading, TOLERANCE, _rounding(reading, WEIGHTS))
-    for layer in layers(reading.trace, reading.own):
-        rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.own.shape[1:])
-        differences = (layer.map[:, rows, cols] - layer.own[:, rows, cols]).abs().nan_to_num(math.inf)
+    for layer in layers(reading.trace, reading.output):
+        rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.weights.shape[1:])
+        differences = (layer.map[:, rows, cols] - layer.weights[:, rows, cols]).abs().nan_to_num(math.inf)
         yield Result("", float(differences.max()), allowed, f"part of {layer.name}")
 
 
@@ -295,7 +295,7 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
     if reading.model.model.dtype.itemsize < torch.float32.itemsize:
         raise RegardError("in half precision, contributions add up no better than the model's own sums")
     allowed = _allowed(reading, VECTOR_TOLERANCE, _rounding(reading, WEIGHTS))
-    for (name, number, trace, part, _, weights), last in product(layers(reading.trace, reading.own), (False, True)):
+    for (name, number, trace, part, _, weights), last in product(layers(reading.trace, reading.output), (False, True)):
         token = len(trace.tokens) - 1 if last else len(trace.tokens) // 2
         computed = contributions(trace, token, number, part=part)
         prefix = "cross_" if part else ""
@@ -333,11 +333,11 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
         raise RegardError("regard knows no output projection in it")
     layer = list(weights)[len(weights) // 2]
     number, weight = trace.attention[layer].shape[0] - 1, weights[layer]
-    alike = [n for n, other in weights.items() if other.data_ptr() == weight.data_ptr()]  # layers may share a weight
-    ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in alike]
-    ablated = reading.model.trace(**reading.asked, interventions=ablation)
+    numbers = [n for n, other in weights.items() if other.data_ptr() == weight.data_ptr()]  # layers may share a weight
+    ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in numbers]
+    ablated = reading.model.trace(**reading.options, interventions=ablation)
     expected = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
-    effect = largest_difference(expected, reading.own, RESULT)
+    effect = largest_difference(expected, reading.output, RESULT)
     for result in _compare(RESULT, [reading], [ablated], [expected]):
         if effect and effect[0] <= (result.allowed or 0.0):
             raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
@@ -355,6 +355,6 @@ def _generation(reading: CheckedInput) -> Iterator[Result]:
     yield Result("", math.inf if wrong else 0.0, VECTOR_TOLERANCE, f"token {wrong[0]} differs" if wrong else "")
     sides = [[token.id for token in side.tokens] for side in result.trace.sides]
     full = CheckedInput(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
-    if not wrong and _relative(logits, full.own.logits[0, -len(logits) - 1 : -1].cpu()) > MAX_TOLERANCE:
+    if not wrong and _relative(logits, full.output.logits[0, -len(logits) - 1 : -1].cpu()) > MAX_TOLERANCE:
         raise RegardError("its own code gives other logits with a cache than in one pass")
     yield from chain(_compare(WEIGHTS, [full], [result.trace]), _compare(RESULT, [full], [result.trace]))

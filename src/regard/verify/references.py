@@ -66,7 +66,7 @@ class ComparedLayer(NamedTuple):
     trace: Trace
     part: Literal["cross"] | None
     map: AttentionMap
-    own: Float[Tensor, "H L S"]
+    weights: Float[Tensor, "H L S"]
 
 
 def layers(trace: Trace | PairTrace, output: Any) -> Iterator[ComparedLayer]:
@@ -84,19 +84,19 @@ class CheckedInput:
     """An input as for `Model.trace`, its trace, and the outputs of the model's own code, also in float64."""
 
     def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
-        self.model, self.asked, self.twin = model, options, Twin(model.model).model
+        self.model, self.options, self.twin = model, options, Twin(model.model).model
         for config, _ in attention_settings(self.twin.modules()):
             config._attn_implementation_internal = "eager"
         values = (options.get(name) for name in ("text", "target", "ids", "target_ids", "inputs"))
         _, sources, targets = read_inputs(model._reader, model._session, *values)
         self.inputs: dict[str, Any] = model._session.inputs(sources, targets, CaptureOptions())
         self.size = self.inputs["input_ids"].shape[1] if "input_ids" in self.inputs else 0
-        self.own, self.exact = self.run(self.inputs), self._exact()
+        self.output, self.exact = self.run(self.inputs), self._exact()
 
     @cached_property
     def trace(self) -> Trace | PairTrace:
         """The trace of the checked input."""
-        return self.model.trace(**self.asked)
+        return self.model.trace(**self.options)
 
     def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
         """Run a forward pass of the model's own code. tensors: replacements for parameters and buffers, by name."""
