@@ -102,7 +102,7 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
     async def gone() -> bool:
         return True
 
-    for doing in (stopped(), work.run("model", forever, gone=gone)):
+    for doing in (stopped(), work.run("model", forever, disconnected=gone)):
         with pytest.raises(HTTPException, match="asked for no longer") as found:
             asyncio.run(doing)
         assert found.value.status_code == 409

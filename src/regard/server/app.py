@@ -101,7 +101,7 @@ def question_routes(
         waiter = work.waiter(name)
         if waiter is None:
             return {"known": False, "done": 0.0, "waits": True, "said": ""}
-        return {"known": True, "done": waiter.task.done, "waits": waiter.task.waits, "said": waiter.task.said}
+        return {"known": True, "done": waiter.task.done, "waits": waiter.task.waits, "said": waiter.task.text}
 
     @routes.delete("/api/jobs/{name}")
     async def stop(name: Name) -> dict[str, bool]:

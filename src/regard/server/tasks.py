@@ -65,14 +65,14 @@ class Limits:
 class Task:
     """A task of the server, which reports its progress and checks whether to continue.
 
-    done: the completed fraction. waits: whether it hasn't started. said: the text generated so far. waiters: requests
+    done: the completed fraction. waits: whether it hasn't started. text: the text generated so far. waiters: requests
     that wait for its answer.
     """
 
     answer: "asyncio.Future[Any]"
 
     def __init__(self, seconds: float) -> None:
-        self.done, self.waits, self.said, self._seconds = 0.0, True, "", seconds
+        self.done, self.waits, self.text, self._seconds = 0.0, True, "", seconds
         self._stop_requested, self._deadline, self._lock = threading.Event(), float("inf"), threading.Lock()
         self.waiters = set[Waiter]()
 
@@ -96,7 +96,7 @@ class Task:
 
     def report_text(self, text: str, fraction: float) -> None:
         """Set the generated text and the completed fraction. Raises HTTPException like `check_running`."""
-        self.said, self.done = text, fraction
+        self.text, self.done = text, fraction
         self.check_running()
 
     def stop(self) -> None:
@@ -137,12 +137,12 @@ class TaskQueues:
         line: QueueName,
         function: Callable[[Task], Answer],
         name: str | None = None,
-        gone: IsDisconnected | None = None,
+        disconnected: IsDisconnected | None = None,
         question: str | None = None,
     ) -> Answer:
         """Queue a function as a task, and return its answer.
 
-        name: the job's name, to request its progress or stop it. gone: returns whether the client has disconnected,
+        name: the job's name, to request its progress or stop it. disconnected: returns whether the client is gone,
         which ends its wait. question: a key for the answer. Requests with the same key share a running task.
         """
         task = self._running.get(question or "")
@@ -161,7 +161,7 @@ class TaskQueues:
             self._submit(line, task, function, question)
         try:
             while not (await asyncio.wait({task.answer}, timeout=CHECK_INTERVAL))[0]:
-                if gone is not None and await gone():
+                if disconnected is not None and await disconnected():
                     waiter.stop()
                 if task.waiters and waiter not in task.waiters:
                     raise HTTPException(409, STOPPED)  # other waiters continue to wait
