@@ -305,7 +305,7 @@ class AttentionMap(Showable):
         alike: the number of maps of this size for which statistics will be computed.
         """
         if self._known is None or self._known.answer(wanted, *self.full_shape[2:]) is None:
-            self._known = self._compute(wanted, alike=alike)
+            self._known = self._compute(wanted, map_count=alike)
         return self
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
@@ -382,7 +382,7 @@ class AttentionMap(Showable):
         assert full is not None
         return self._shown(full)
 
-    def _compute(self, wanted: Statistics, progress: Progress | None = None, alike: int = 1) -> MapStatistics:
+    def _compute(self, wanted: Statistics, progress: Progress | None = None, map_count: int = 1) -> MapStatistics:
         """Return statistics of the whole attention matrix, from the known statistics if they suffice."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
@@ -390,11 +390,11 @@ class AttentionMap(Showable):
             if progress is not None:
                 progress(1.0)
             return known
-        return self._statistics(wanted, progress, alike)
+        return self._statistics(wanted, progress, map_count)
 
-    def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
+    def _statistics(self, wanted: Statistics, progress: Progress | None, map_count: int) -> MapStatistics:
         rows = self._from_kernel
-        return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
+        return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, map_count)
 
     def _region(self, index: Any, tile: Any) -> Tensor:
         """Compute the region of the attention matrix that a numpy-style index selects."""

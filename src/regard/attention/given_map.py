@@ -83,7 +83,7 @@ class GivenMap(AttentionMap):
         result: Tensor = tile(batch, heads, rows, cols)  # needs no temporary memory
         return result
 
-    def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
+    def _statistics(self, wanted: Statistics, progress: Progress | None, map_count: int) -> MapStatistics:
         """Compute statistics of the given weights, a band of rows at a time."""
         batch, heads, length, size = self.full_shape
         received = self.given.new_zeros(batch, heads, size, dtype=self.dtype)

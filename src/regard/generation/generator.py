@@ -155,7 +155,7 @@ class Generator(ABC, Generic[S]):
     def generate_one(self, prompt: Encoded, request: Request[S]) -> Generated:
         """Continue one prompt and trace the whole text."""
         started, tokenizer = time.perf_counter(), self._reader.tokenizer
-        before = begun(tokenizer, self.start(request)) if self._pairs else prompt
+        before = decoder_start(tokenizer, self.start(request)) if self._pairs else prompt
         first = len(before.tokens)
         changes = with_prompt_tokens(request.interventions, prompt, self._pairs, self._name)
         room = encoded_ids([0] * (first + request.max_new_tokens))
@@ -182,9 +182,9 @@ class Generator(ABC, Generic[S]):
         """Compare the trace's logits with those from which tokens were chosen. Returns the end of a note's sentence."""
         logits = trace.sides[-1].logits
         assert logits is not None
-        wrote = chosen_from.double().cpu()
-        difference = float((logits[first - 1 :][: len(wrote)].double().cpu() - wrote).nan_to_num(0).abs().max())
-        largest = max(1.0, float(wrote.nan_to_num(0, 0, 0).abs().max()))
+        expected = chosen_from.double().cpu()
+        difference = float((logits[first - 1 :][: len(expected)].double().cpu() - expected).nan_to_num(0).abs().max())
+        largest = max(1.0, float(expected.nan_to_num(0, 0, 0).abs().max()))
         rounding = max(torch.finfo(dtype).eps for dtype in (logits.dtype, self._model.dtype))  # of the coarser dtype
         if difference > ROUNDING * rounding * largest:
             raise RegardError(
@@ -345,7 +345,7 @@ CONTEXT = 8  # earlier tokens decoded with new ones, because many decoders omit 
 BROKEN = "\ufffd"  # a decoder's output for part of a character
 
 
-def begun(tokenizer: Any, start: int) -> Encoded:
+def decoder_start(tokenizer: Any, start: int) -> Encoded:
     """Encode the start of a decoder's text, which is only the start token."""
     empty = Encoded("", (), None, (), ())
     return encoded_ids([start]) if tokenizer is None else empty.after(tokenizer, start)

@@ -90,9 +90,9 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
             f"held_out: {count} pairs cannot be held out of {len(pairs)}, {len(small)} small groups share no sentence: "
             "--set held_out=N"
         )
-    drawn = random.Random(seed).sample(small, count)
-    sample = set(drawn)
-    return [pair for name in groups if name not in sample for pair in groups[name]], [groups[name][0] for name in drawn]
+    names = random.Random(seed).sample(small, count)
+    sample = set(names)
+    return [pair for name in groups if name not in sample for pair in groups[name]], [groups[name][0] for name in names]
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:

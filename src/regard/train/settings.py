@@ -143,8 +143,8 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     names = [field.name for field in fields(Settings)]
     for name in sorted(set(changes) - set(names)):
         match = near_name(name, names)
-        meant = f"Did you mean {match!r}?" if match else f"Settings are {', '.join(names)}."
-        raise RegardError(f"settings: {name!r} isn't a setting. {meant}")
+        hint = f"Did you mean {match!r}?" if match else f"Settings are {', '.join(names)}."
+        raise RegardError(f"settings: {name!r} isn't a setting. {hint}")
     return replace(settings, **changes)
 
 

@@ -92,22 +92,22 @@ def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], que
 
     query: the token to compare if there is no text, None for the mean of all patches.
     """
-    first, texted = getattr(trace.patches, "first", 0), bool(trace.text) and trace.logits is not None
+    first, has_text = getattr(trace.patches, "first", 0), bool(trace.text) and trace.logits is not None
 
     def state(run: Any) -> Tensor:
-        if texted:
+        if has_text:
             return run.logits[-1].double().log_softmax(-1)
         last = run.last_hidden_state
         return last[first:].double().mean(0) if query is None else last[query].double()
 
     def outcome(run: Trace) -> float:
-        return float(state(run)[state(trace).argmax()] if texted else cosine_similarity(state(run), state(trace), 0))
+        return float(state(run)[state(trace).argmax()] if has_text else cosine_similarity(state(run), state(trace), 0))
 
     rows, columns = ([slice(*edges) for edges in pairwise(_region_edges(size))] for size in heat.shape)
     regions, shape = list(product(rows, columns)), (len(rows), len(columns))
     after = torch.tensor([outcome(run) for run in model.without(trace, regions, fill)], dtype=torch.float64)
     parts = torch.stack([heat[region].sum() for region in regions]) / (heat.sum() or 1)
-    unit = "nats" if texted else "1 − cosine"
+    unit = "nats" if has_text else "1 − cosine"
     return Removal(fill, unit, outcome(trace), after.view(shape), parts.view(shape), (heat.shape[0], heat.shape[1]))
 
 

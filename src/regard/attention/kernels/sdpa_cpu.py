@@ -95,5 +95,5 @@ def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, log
     """
     if rule.bias is not None and bool(empty.any()) and not math.isfinite(float(query.sum()) + float(key.sum())):
         return True
-    nought = (logsumexp == 0) & ~output.any(-1)  # a real logsumexp is hardly ever exactly 0 with output 0
-    return bool(((~logsumexp.isfinite() | nought) & ~empty).any())
+    zero = (logsumexp == 0) & ~output.any(-1)  # a real logsumexp is hardly ever exactly 0 with output 0
+    return bool(((~logsumexp.isfinite() | zero) & ~empty).any())

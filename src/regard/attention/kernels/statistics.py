@@ -43,11 +43,11 @@ def compute(
     offset: int | None,
     kernel_rows: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     progress: Progress | None = None,
-    alike: int = 1,
+    map_count: int = 1,
 ) -> MapStatistics:
     """Compute the requested statistics with the fastest routine for these arguments."""
     rule = subtract_row_bias(query, key, rule)
-    if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
+    if map_count * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         rows = kernel_rows if rule.row_bias is None else None  # kernel rows belong to scores without row_bias
         result = compiled.statistics.compute(query, key, rule, wanted, offset, rows, progress)
     else:
@@ -70,12 +70,12 @@ def with_distances_beside_sinks(
     """
     if result.distance is None or result.sink_share is None:
         return result
-    swallowed = result.sink_share == 1.0
-    if not bool(swallowed.any()):
+    sink_only = result.sink_share == 1.0
+    if not bool(sink_only.any()):
         return result
     distances = compute(query, key, replace(rule, sinks=None), Statistics.only(distance=True), offset).distance
     assert distances is not None
-    return replace(result, distance=torch.where(swallowed, distances, result.distance))
+    return replace(result, distance=torch.where(sink_only, distances, result.distance))
 
 
 def blockwise(

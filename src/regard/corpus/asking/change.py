@@ -65,8 +65,8 @@ def sense_share_test(
     observed = _sense_share_deviations(in_first[None], sizes, counts)[0]
     random, block, larger = np.random.default_rng(seed), max(1, SENSE_NUMBERS // len(in_first)), np.zeros(len(tested))
     for begin in range(0, rounds, block):
-        dealt = random.permuted(np.tile(in_first, (min(block, rounds - begin), 1)), axis=1)
-        largest = _sense_share_deviations(dealt, sizes, counts).max(1)
+        permuted = random.permuted(np.tile(in_first, (min(block, rounds - begin), 1)), axis=1)
+        largest = _sense_share_deviations(permuted, sizes, counts).max(1)
         larger += (largest[:, None] >= observed - ROUNDING).sum(0)
     for column, sense in enumerate(tested.tolist()):
         p_values[sense] = float((1 + larger[column]) / (1 + rounds))

@@ -255,15 +255,15 @@ def check_causes(
     """
     random = np.random.default_rng(seed)
     contexts = [words_around_occurrence(excerpt) for excerpt in excerpts]
-    drawn = {}
+    samples = {}
     for word in words:  # excerpts with this word and another, from which to draw the random word
         options = [n for n, context in enumerate(contexts) if len(context) > 1 and word in context]
-        drawn[word] = set(options if len(options) <= limit else random.choice(options, limit, replace=False).tolist())
+        samples[word] = set(options if len(options) <= limit else random.choice(options, limit, replace=False).tolist())
     effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # per occurrence, as in `CutEffect`
     excluded = 0
-    for number in sorted({n for numbers in drawn.values() for n in numbers}):
+    for number in sorted({n for numbers in samples.values() for n in numbers}):
         excerpt = excerpts[number]
-        causes = [word for word in words if number in drawn[word]]
+        causes = [word for word in words if number in samples[word]]
         embeddings = _embed_with_causes_cut(model, excerpt, causes, layer, random)
         if int(clusters.assign(embeddings[0][None])[0]) != sense:
             excluded += 1

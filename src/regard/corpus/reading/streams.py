@@ -276,8 +276,8 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
                             yield _document_from_cells(source, first + count, cells, columns)
                             count += 1
                 except faults as error:
-                    lost = f"rows {first + count:,} to {row:,} are not read"
-                    yield Rejected(source, first + count, f"{_why_parquet_unreadable(error)}; {lost}")
+                    message = f"rows {first + count:,} to {row:,} are not read"
+                    yield Rejected(source, first + count, f"{_why_parquet_unreadable(error)}; {message}")
     except faults as error:
         yield Rejected(source, None, _why_parquet_unreadable(error))
 

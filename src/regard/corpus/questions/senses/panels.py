@@ -144,15 +144,15 @@ def senses_sentences(result: "Senses") -> list[str]:
         tested, key=lambda pair: (pair[0].changed or 0) - (pair[0].random_changed or 0), default=[None] * 2
     )
     unmarked = [name for sense, name in zip(senses, names, strict=True) if not sense.words]
-    lacking = unmarked if len(unmarked) <= MAX_NAMED else f"{len(unmarked)} of the {len(senses)} senses"
-    lacking = f"the {len(senses)} senses" if len(unmarked) == len(senses) else lacking
+    phrase = unmarked if len(unmarked) <= MAX_NAMED else f"{len(unmarked)} of the {len(senses)} senses"
+    phrase = f"the {len(senses)} senses" if len(unmarked) == len(senses) else phrase
     unseparated = measures(result.k, result.clusters)
     numbers = {
         "word": quoted(result.word), "total": total, "times": "once" if total == 1 else f"{total} times",
         "separated": result.told_apart, "asked": result.k,
         "count": len(senses) if result.told_apart else 0, "groups": "clusters" if unseparated else "senses",
         "name": names[0], "senses": parts, "largest": parts[0],
-        "unmarked": lacking if result.asked_words and len(senses) > 1 and unmarked else None,
+        "unmarked": phrase if result.asked_words and len(senses) > 1 and unmarked else None,
         "marker": word and quoted(word.word), "sense": sense, "tested": word and word.checked, "markers": len(tested),
         "changed": word and word.changed, "random": word and word.random_changed,
         "has_markers": any(sense.words for sense in senses),
