@@ -204,7 +204,7 @@ def prompt_painting(
 
 @matplotlib.rc_context(STYLE)
 def draw_prompt(data: PromptPainting, limit: int) -> Figure:
-    """Draw the first image, and copies of it under the `limit` limit concentrated words' heat maps."""
+    """Draw the first image, and copies of it under the `limit` most concentrated words' heat maps."""
     words, picture = data.words[:limit], data.painted_as.pictures[0]
     figure = empty_figure(12.0, 6.75, data.title())
     grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)

@@ -160,7 +160,7 @@ class Batch:
         return int((self.labels != IGNORED).sum())
 
     def rows_of_process(self, rank: int, size: int) -> "Batch":
-        """Return the rows size the batch that process `rank` size `size` processes computes."""
+        """Return the rows of the batch that process `rank` of `size` processes computes."""
         rows_of_rank = slice(rank, None, size)
         if rank >= len(self.ids):  # more processes than rows: use a row without loss
             first = self.rows_of_process(0, len(self.ids))
@@ -189,7 +189,7 @@ class Data(Protocol):
         """Return the training batch at a data position, and the next position. The first is (0, 0)."""
 
     def validation(self, limit: int | None = None) -> Iterator[Batch]:
-        """Yield at limit `limit` batches of held-out data, the same in every call."""
+        """Yield at most `limit` batches of held-out data, the same in every call."""
 
 
 class NextToken:

@@ -186,7 +186,7 @@ def _table_of_evaluations(name: str, points: Sequence[Evaluation], suffix: str =
 
 
 def _curve(name: str, points: Sequence[tuple[int, float]], limit: int) -> tuple[Curve, int]:
-    """Return a curve of at limit `limit` points, and the number of values per point, a power of two."""
+    """Return a curve of at most `limit` points, and the number of values per point, a power of two."""
     steps, values = [step for step, _ in points], [value for _, value in points]
     size = 1
     while -(-len(values) // size) > limit:
@@ -203,5 +203,5 @@ def _curve(name: str, points: Sequence[tuple[int, float]], limit: int) -> tuple[
 
 
 def evenly_spaced(count: int, limit: int) -> list[int]:
-    """Return at limit `limit` evenly spaced numbers from 0 to count - 1, including the first and the last."""
+    """Return at most `limit` evenly spaced numbers from 0 to count - 1, including the first and the last."""
     return [round(n * (count - 1) / (limit - 1)) for n in range(limit)] if count > limit else list(range(count))

@@ -38,7 +38,7 @@ def largest_difference(actual: Any, expected: Any, fields: tuple[str, ...]) -> t
     results: list[tuple[float, str]] = []
     for name in fields:
         tensors, others = field_tensors(actual, name), field_tensors(expected, name)
-        tensors = tensors[:: max(1, len(tensors) // max(1, len(others)))]  # others has only a layer's first call
+        tensors = tensors[:: max(1, len(tensors) // max(1, len(others)))]  # `others` has only a layer's first call
         if others and len(tensors) != len(others):
             raise RegardError(f"its own code returns {len(others)} {name}, {len(tensors)} were traced")
         for n, (tensor, other) in enumerate(zip(tensors, others, strict=False)):

@@ -247,7 +247,7 @@ def _read_file(path: Path, columns: Columns, size: int, folder: Path) -> Iterato
 def read_text_document(
     source: str, open_stream: Callable[[], AbstractContextManager[Stream]], size: int
 ) -> Iterator[Document | Rejected]:
-    """Yield a text file in parts of at size `size` characters, after a first pass that checks the whole file.
+    """Yield a text file in parts of at most `size` characters, after a first pass that checks the whole file.
 
     The text is unchanged, including line ends. A byte order mark at the start isn't part of the text.
     """
@@ -285,7 +285,7 @@ def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stre
 
 
 def cut_document_into_parts(blocks: Iterable[str], size: int) -> Iterator[tuple[int, str]]:
-    """Cut a text that comes in blocks into parts of at size `size` characters. Yield each part with its start.
+    """Cut a text that comes in blocks into parts of at most `size` characters. Yield each part with its start.
 
     The cuts depend only on the text, not on the blocks. At most a single part and block are in memory. The cut is in
     the second half of the longest possible part: at the last blank line, or else at the last end of a line, sentence or

@@ -327,7 +327,7 @@ def compare(
 ) -> Iterator[Document | Rejected]:
     """Yield the documents of this run and, unless `prune`, stored documents that are missing in it.
 
-    Documents keep their order from earlier runs, so that shards stay the same. counts: counts that are updated here.
+    Documents keep their order from earlier runs, so that shards stay the same. counts: updated here.
     """
     for missing, item in _merge_ids(new, stored) if by_id else _merge_rows(new, stored):
         if missing and isinstance(item, Document) and item.start == 0:
