@@ -12,7 +12,7 @@ import regard
 from regard.capture.interventions.activations import Patch
 from regard.capture.interventions.resolve import Intervention
 from regard.errors import RegardError
-from regard.generation.generator import FULL_PASSES, begun, continued, written_part
+from regard.generation.generator import FULL_PASSES, continued, decoder_start, written_part
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -304,5 +304,5 @@ def test_tokens_that_share_a_character(by_bytes) -> None:
     assert [t.word for t in grown.tokens[:4]] == [0, 0, 0, 0]
     broken = continued(by_bytes, encode(by_bytes, "a"), more[:1])
     assert broken.text == "a\ufffd"
-    assert begun(by_bytes, by_bytes.eos_token_id).text == ""
+    assert decoder_start(by_bytes, by_bytes.eos_token_id).text == ""
     assert continued(None, encoded_ids([3]), [5, 8]).text == "3 5 8"

@@ -120,7 +120,7 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
         written = model.generate("A man is fishing", max_new_tokens=5, do_sample=False)
         assert said[-1] == (written.new, written.new)
         assert len(said) == 5
-        assert work.waiter("a").task.said == written.new
+        assert work.waiter("a").task.text == written.new
         own = generated(written)
         chances = [each.probability for each in own.plain.how.tokens]
         assert [step["probability"] for step in page["overview"]["texts"][0]["steps"]] == chances
