@@ -84,7 +84,7 @@ export function marked(sentence: string, texts: string[], followed: string | nul
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
-    const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| to\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
+    const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| (?:to|towards|away)\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
     const of = both ? ORDINALS.indexOf(both[1]!.toLowerCase()) : texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
