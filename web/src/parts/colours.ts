@@ -24,7 +24,7 @@ const GROUPS = {
   light: "0b6ca6 bf420b b48787 191b22",
   dark: "6499c7 c03b42 f8b954 ffffff",
 };
-const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "868d9c"] }; // ground, texts 1 and 2, what stands apart: page.css
+const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "191b22", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "ecedf2", "868d9c"] }; // ground, texts 1 to 3, what stands apart: page.css
 export const SHADES = 256;
 
 const tables: Record<"light" | "dark", Partial<Record<Scale, Rgb[]>>> = { light: {}, dark: {} };
@@ -78,7 +78,7 @@ export function groupColours(dark: boolean): string[] {
 /** A part of a text's hue on the page's ground; text null: of what stands apart. */
 export function tint(text: number | null, part: number, dark: boolean): Rgb {
   const [ground, ...hues] = TINTS[dark ? "dark" : "light"].map(rgb);
-  const hue = hues[text ?? 2]!;
+  const hue = hues[text ?? 3]!;
   return ground!.map((own, c) => Math.round(own + (hue[c]! - own) * part)) as unknown as Rgb;
 }
 

@@ -108,6 +108,12 @@ export function pairOf(shared: PageState): Choice<number[]> {
   return choice(shared, "overview pair", first, (value) => Array.isArray(value) && value.length === 2 && value.every(fits) && value[0] < value[1]);
 }
 
+/** The occurrences that are drawn: three, if that is all and each has a text and no reference words, else two. */
+export function drawnOf(shared: PageState): number[] {
+  const [{ rows }, paths, pair] = [shared.page.overview as OfTexts, shared.page.panels.find((panel) => panel.kind === "paths") as Paths | undefined, pairOf(shared).value];
+  return rows.length === 3 && new Set(rows).size === 3 && paths?.between && !paths.compared ? [...pair, 3 - pair[0]! - pair[1]!] : pair;
+}
+
 /** The two texts in which a word ends furthest apart: in its cosine to a reference word, else from each other. */
 export function furthest(paths: Paths | undefined): [number, number] {
   const end = (values: (number | null)[]) => values.at(-1) ?? 0;
