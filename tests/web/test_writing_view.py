@@ -66,6 +66,8 @@ def test_every_number_is_the_library_s(first_view: Any, found: Generation, model
             said = page.tab.get_attribute(f"[data-lens='{token - start}-{layer.state}']", "title")
             assert all(f" {number(each.probability)}" in said for each in layer.candidates)
             assert ("is number" not in said) == (layer.rank == 1)  # written is the likeliest
+            named = page.tab.inner_text(f"[data-lens='{token - start}-{layer.state}']")
+            assert f" {named} {number(layer.candidates[0].probability)}" in said
 
 
 def test_the_first_sentence_is_true_of_the_lens(first_view: Any) -> None:
@@ -81,8 +83,6 @@ def test_the_first_sentence_is_true_of_the_lens(first_view: Any) -> None:
     page = first_view(written)  # as the text itself has it
     assert found.findings()[0] in page.tab.inner_text("h1").replace("\u2068", "").replace("\u2069", "")
     assert page.tab.evaluate(CHOSEN) == str(first.token)
-    others = page.tab.locator(f"[data-lens]:not([data-lens^='{first.token - written.start}-'])")
-    assert set(others.all_inner_texts()) == {""}  # words are in the chosen column alone
     blue = [page.tab.get_attribute(f"[data-lens='{first.token - written.start}-{n}'] span", "style") for n in range(6)]
     assert ["font-weight" in style for style in blue] == [rank == 1 for rank in ranks]
 
@@ -158,6 +158,9 @@ def test_a_long_text_scrolls_and_the_lens_can_be_unknown(first_view: Any, model:
     long = model.generate("A man is fishing on a river bank " * 3, max_new_tokens=70)
     page = first_view(generated(long))
     assert "the first 64 written tokens" in page.tab.inner_text("[data-lens-caption]")
+    column = int(page.tab.evaluate(CHOSEN)) - long.start
+    others = page.tab.locator(f"[data-lens]:not([data-lens^='{column}-'])")
+    assert set(others.all_inner_texts()) == {""}  # words of narrow columns are in the chosen one alone
     assert page.tab.locator("[data-token]").count() == len(long.trace.tokens)
     seen, whole = (page.tab.evaluate(f"document.querySelector('.text').{name}Height") for name in ("client", "scroll"))
     assert seen <= 292 < whole
