@@ -133,6 +133,7 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
     context.fillStyle = marked ? look.followed : look.ink;
     context.fillText(fitted(context, label, room), 0, 0);
   };
+  if (!named) paintTitles(context, plot, look);
   context.textAlign = "right";
   for (let i = Math.ceil(down[0] / step) * step; i < down[1]; i += step) {
     const y = yOf(plot, i + (named ? 0.5 : 0));
@@ -155,6 +156,18 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
   context.strokeStyle = look.line;
   context.lineWidth = 1;
   context.strokeRect(left - 0.5, top - 0.5, window.width + 1, window.height + 1);
+}
+
+/** Write what the numbers along the axes are. */
+function paintTitles(context: CanvasRenderingContext2D, { window, left, top }: Plot, look: Look): void {
+  context.fillStyle = look.quiet;
+  context.textAlign = "center";
+  context.fillText(fitted(context, "token looked at (key) →", window.width), left + window.width / 2, 12);
+  context.save();
+  context.translate(12, top + window.height / 2);
+  context.rotate(-Math.PI / 2);
+  context.fillText(fitted(context, "← token that looks (query)", window.height), 0, 0);
+  context.restore();
 }
 
 /** A name cut to the room there is, its end told by an ellipsis. */

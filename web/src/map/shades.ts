@@ -77,14 +77,13 @@ export function rgbOf(value: number, colours: Uint32Array): [number, number, num
   return [code & 255, (code >>> 8) & 255, (code >>> 16) & 255];
 }
 
-/** What the colours say, and what stands at the two ends of the bar. */
+/** What stands at the two ends of the bar of colours, and after it. */
 export function legend(scale: ScaleName, { largest, total, zeros }: Counts): { says: string; from: string; to: string } {
   const number = (x: number) => (x >= 0.001 || x === 0 ? fixed(x, 3) : x.toExponential(1));
   if (scale === "rank") {
-    const says = `colour by rank among the ${(total - zeros).toLocaleString("en")} cells shown that are not 0`;
+    const says = ` of ${(total - zeros).toLocaleString("en")} cells above 0`;
     return { says, from: "the smallest", to: `the largest, ${number(largest)}` };
   }
   const from = scale === "log" ? `${number(largest * 10 ** -DECADES)} or less` : "0";
-  const says = { "square root": "colour by square root", linear: "colour in equal steps", log: "colour by logarithm" }[scale];
-  return { says: `${says}, up to the largest shown`, from, to: number(largest) };
+  return { says: "", from, to: number(largest) };
 }

@@ -289,9 +289,9 @@ class Matrix(TracesAnswer):
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view at which the page opens: the map of this layer and head, at the strongest distant link."""
-        token = self.pairs[0].query.token if self.pairs else None
-        return {"view": "map", "layer": self.layer, "head": self.head, "token": token}
+        """Return the view at which the page opens: the map of the head with the strongest distant link, at this link."""
+        head, token = (self.pairs[0].head, self.pairs[0].query.token) if self.pairs else (self.head, None)
+        return {"view": "map", "layer": self.layer, "head": head, "token": token}
 
     def layers(self) -> list[int]:
         """Return the matrix's layer, the only layer of the page."""
