@@ -80,7 +80,7 @@ def test_words_of_both_texts_show_their_weights_when_pointed_at(page_of: Any, pa
     same(shown(page, "model writes it"), rows[2])
     page.tab.hover("[aria-label^='source: choose'] [data-unit='4']")
     same(shown(page, "What looks at"), torch.cat([torch.zeros(1), rows[:, 4]]))
-    page.tab.check("text=reads it")
+    page.tab.check("text=read back")
     page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
     own = torch.tensor(found.weights[found.layers.index(found.written_layer)])[3]
     same(shown(page, "model reads it"), own)
@@ -145,7 +145,7 @@ def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
     for line, row in zip(listed, rows, strict=True):
         best = int(row.argmax())
         assert line[1] == readable(pair.encoder.tokens[best])
-        assert float(line[2]) == pytest.approx(float(row[best]), abs=1e-4)
+        assert line[2] == number(float(row[best]))
 
 
 @pytest.mark.parametrize("width", [390, 1000])

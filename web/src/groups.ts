@@ -11,11 +11,12 @@ export interface Group {
 const [BEGINNING, END] = [8, 18]; // characters of a text that tell it from others
 
 function groupOf(queries: Text, keys: Text): Group {
-  if (queries !== keys) return { name: `${queries.name} → ${keys.name}`, label: `${queries.name} → ${keys.name}`, calls: [] };
   const characters = Array.from(queries.text.replaceAll(/\s+/g, " ").trim());
   const short = characters.length <= BEGINNING + END + 3;
   const shown = short ? characters.join("") : `${characters.slice(0, BEGINNING).join("").trim()} … ${characters.slice(-END).join("").trim()}`;
-  return { name: queries.name, label: shown ? `${queries.name}: ${shown}` : queries.name, calls: [] };
+  const name = queries === keys ? queries.name : `${queries.name} → ${keys.name}`;
+  const says = queries === keys ? name : queries.name.replace("target", "translation");
+  return { name, label: shown ? `${says}: ${shown}` : says, calls: [] };
 }
 
 /** The groups of a page's calls, in the order of their first ones. */
