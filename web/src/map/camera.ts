@@ -42,6 +42,7 @@ export class Camera {
     const [width, height] = [Math.max(this.fit * size, Math.min(wide, 260)), Math.max(this.fit * length, 160)];
     this.canvas.style.width = `${margin + width + 2}px`;
     this.canvas.style.height = `${margin + height + 2}px`;
+    this.canvas.parentElement!.parentElement!.style.cssText = `--margin:${margin}px;--wide:${margin + width}px`; // of what is below
     Object.assign(this.plot, { left: margin, top: margin, window: { left: 0, top: 0, pixels: this.fit, width, height }, length, size });
     const corner: [number, number] = [margin, margin];
     const whole: [number, number] = [margin + this.fit * size, margin + this.fit * length];

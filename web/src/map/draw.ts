@@ -129,45 +129,30 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
   const step = named ? 1 : stepOf(window.pixels);
   context.font = `${named ? Math.min(14, window.pixels - 1) : 11}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  const write = (label: string, marked: boolean, room: number) => {
-    context.fillStyle = marked ? look.followed : look.ink;
+  const write = (label: string, colour: string, room: number, x: number, y: number, turned: boolean) => {
+    context.save();
+    context.translate(x, y);
+    if (turned) context.rotate(-Math.PI / 2);
+    context.fillStyle = colour;
     context.fillText(fitted(context, label, room), 0, 0);
+    context.restore();
   };
-  if (!named) paintTitles(context, plot, look);
+  context.textAlign = "center";
+  if (!named) write("token looked at (key) →", look.quiet, window.width, left + window.width / 2, 12, false);
+  if (!named) write("← token that looks (query)", look.quiet, window.height, 12, top + window.height / 2, true);
   context.textAlign = "right";
   for (let i = Math.ceil(down[0] / step) * step; i < down[1]; i += step) {
     const y = yOf(plot, i + (named ? 0.5 : 0));
-    if (y < top || y > top + window.height) continue;
-    context.save();
-    context.translate(left - 6, y);
-    write(named ? nameOn(queries, i) : String(i), i === at?.i, left - 10);
-    context.restore();
+    if (y >= top && y <= top + window.height) write(named ? nameOn(queries, i) : String(i), i === at?.i ? look.followed : look.ink, left - 10, left - 6, y, false);
   }
   context.textAlign = "left";
   for (let j = Math.ceil(along[0] / step) * step; j < along[1]; j += step) {
     const x = xOf(plot, j + (named ? 0.5 : 0));
-    if (x < left || x > left + window.width) continue;
-    context.save();
-    context.translate(x, top - 6);
-    context.rotate(-Math.PI / 2);
-    write(named ? nameOn(keys, j) : String(j), j === at?.j, top - 10);
-    context.restore();
+    if (x >= left && x <= left + window.width) write(named ? nameOn(keys, j) : String(j), j === at?.j ? look.followed : look.ink, top - 10, x, top - 6, true);
   }
   context.strokeStyle = look.line;
   context.lineWidth = 1;
   context.strokeRect(left - 0.5, top - 0.5, window.width + 1, window.height + 1);
-}
-
-/** Write what the numbers along the axes are. */
-function paintTitles(context: CanvasRenderingContext2D, { window, left, top }: Plot, look: Look): void {
-  context.fillStyle = look.quiet;
-  context.textAlign = "center";
-  context.fillText(fitted(context, "token looked at (key) →", window.width), left + window.width / 2, 12);
-  context.save();
-  context.translate(12, top + window.height / 2);
-  context.rotate(-Math.PI / 2);
-  context.fillText(fitted(context, "← token that looks (query)", window.height), 0, 0);
-  context.restore();
 }
 
 /** A name cut to the room there is, its end told by an ellipsis. */

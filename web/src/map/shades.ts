@@ -77,13 +77,9 @@ export function rgbOf(value: number, colours: Uint32Array): [number, number, num
   return [code & 255, (code >>> 8) & 255, (code >>> 16) & 255];
 }
 
-/** What stands at the two ends of the bar of colours, and after it. */
-export function legend(scale: ScaleName, { largest, total, zeros }: Counts): { says: string; from: string; to: string } {
+/** What stands at the two ends of the bar of colours. */
+export function legend(scale: ScaleName, { largest, total, zeros }: Counts): { from: string; to: string } {
   const number = (x: number) => (x >= 0.001 || x === 0 ? fixed(x, 3) : x.toExponential(1));
-  if (scale === "rank") {
-    const says = ` of ${(total - zeros).toLocaleString("en")} cells above 0`;
-    return { says, from: "the smallest", to: `the largest, ${number(largest)}` };
-  }
-  const from = scale === "log" ? `${number(largest * 10 ** -DECADES)} or less` : "0";
-  return { says: "", from, to: number(largest) };
+  if (scale === "rank") return { from: "the smallest", to: `the largest, ${number(largest)}, of ${(total - zeros).toLocaleString("en")} cells above 0` };
+  return { from: scale === "log" ? `${number(largest * 10 ** -DECADES)} or less` : "0", to: number(largest) };
 }

@@ -9,18 +9,6 @@ export function byUnits(weights: ArrayLike<number>, size: number, targets: Unit[
   });
 }
 
-/** The largest weight of the columns that do not stand apart, or of all where no other has any. */
-export function largestAmong(matrix: (Float32Array | null)[], apart: boolean[]): number {
-  let [own, all] = [0, 0];
-  for (const row of matrix) {
-    row?.forEach((value, n) => {
-      all = Math.max(all, value);
-      if (!apart[n]) own = Math.max(own, value);
-    });
-  }
-  return own > 0 ? own : all;
-}
-
 /** Which source unit a target's row gives most; those that stand apart left out. Null where there is none. */
 export function mostOf(row: Float32Array | null, apart: boolean[]): number | null {
   if (!row) return null;
