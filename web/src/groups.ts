@@ -15,8 +15,8 @@ function groupOf(queries: Text, keys: Text): Group {
   const short = characters.length <= BEGINNING + END + 3;
   const shown = short ? characters.join("") : `${characters.slice(0, BEGINNING).join("").trim()} … ${characters.slice(-END).join("").trim()}`;
   const name = queries === keys ? queries.name : `${queries.name} → ${keys.name}`;
-  const says = queries === keys ? name : queries.name.replace("target", "translation");
-  return { name, label: shown ? `${says}: ${shown}` : says, calls: [] };
+  const label = name.replace(/^target(.*) → .*/, "translation$1");
+  return { name, label: shown && !label.includes("→") ? `${label}: ${shown}` : label, calls: [] };
 }
 
 /** The groups of a page's calls, in the order of their first ones. */
