@@ -36,9 +36,9 @@ def test_json_has_all_of_it_and_the_text(bank, tmp_path: Path) -> None:
 
 
 def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
-    found = matrix(bank[0], 2, 3)
+    found = matrix(bank[0], 2, far=2)
     page = found.page()
-    assert page.opening["view"] == "map"
+    assert (page.opening["view"], page.opening["head"]) == ("map", found.pairs[0].head)
     assert [panel["name"] for panel in page.panels] == [panel.name for panel in found.panels()]
     assert [call["layer"] for call in page.calls] == [2]
 

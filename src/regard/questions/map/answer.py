@@ -289,7 +289,7 @@ class Matrix(TracesAnswer):
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view at which the page opens: the map of the head with the strongest distant link, at this link."""
+        """Return the view at which the page opens: the map of the strongest distant link, in its head or this one."""
         head, token = (self.pairs[0].head, self.pairs[0].query.token) if self.pairs else (self.head, None)
         return {"view": "map", "layer": self.layer, "head": head, "token": token}
 
