@@ -37,9 +37,10 @@ export function coarsePicture({ rows, cols, values }: Coarse, colours: Uint32Arr
 
 /** What is usual in each column: the median of its cells from the first to the last above 0; where those are few, what is usual in most columns. */
 export function usualOf({ rows, cols, values }: Coarse): Float32Array {
+  const column = new Float32Array(rows);
   const usual = Float32Array.from({ length: cols }, (_, c) => {
-    const column = Float32Array.from({ length: rows }, (_, r) => values[r * cols + c]!);
-    const own = column.slice(column.findIndex((value) => value > 0), column.findLastIndex((value) => value > 0) + 1).sort();
+    for (let r = 0; r < rows; r++) column[r] = values[r * cols + c]!;
+    const own = column.subarray(column.findIndex((value) => value > 0), column.findLastIndex((value) => value > 0) + 1).sort();
     return own.length < rows / 10 ? NaN : own[own.length >> 1]!;
   });
   const known = usual.filter((value) => !Number.isNaN(value)).sort();
