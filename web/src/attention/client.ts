@@ -84,7 +84,7 @@ class Desk {
   }
 
   private send(question: Question): Promise<Float32Array | null> {
-    if (!this.worker) return soon().then(() => (this.here ??= answerer())(question));
+    if (!this.worker) return new Promise((resolve) => setTimeout(resolve)).then(() => (this.here ??= answerer())(question));
     const id = this.next++;
     const answered = new Promise<Float32Array | null>((resolve, reject) => this.waiting.set(id, { question, resolve, reject }));
     this.worker.postMessage({ id, question });
@@ -95,11 +95,6 @@ class Desk {
 /** A plain copy, which can be sent to a worker whatever wraps the original. */
 function plainCopy<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
-}
-
-/** Let the page draw and listen in between. */
-function soon(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
 }
 
 function start(): Worker | null {

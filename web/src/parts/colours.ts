@@ -27,6 +27,7 @@ const GROUPS = {
 const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "191b22", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "ecedf2", "868d9c"] }; // ground, texts 1 to 3, what stands apart: page.css
 export const SHADES = 256;
 
+const parsed: Record<string, Rgb> = {}; // colours of tints
 const tables: Record<"light" | "dark", Partial<Record<Scale, Rgb[]>>> = { light: {}, dark: {} };
 
 /** The 256 colours of a scale. */
@@ -77,7 +78,7 @@ export function groupColours(dark: boolean): string[] {
 
 /** A part of a text's hue on the page's ground; text null: of what stands apart. */
 export function tint(text: number | null, part: number, dark: boolean): Rgb {
-  const [ground, ...hues] = TINTS[dark ? "dark" : "light"].map(rgb);
+  const [ground, ...hues] = TINTS[dark ? "dark" : "light"].map((hex) => (parsed[hex] ??= rgb(hex)));
   const hue = hues[text ?? 3]!;
   return ground!.map((own, c) => Math.round(own + (hue[c]! - own) * part)) as unknown as Rgb;
 }
