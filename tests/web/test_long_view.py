@@ -62,7 +62,7 @@ def test_it_opens_at_the_sentence_and_goes_everywhere(opened: Any, minilm: Any) 
     head = f"layer {first.layer}, head {first.head}"
     assert found.findings()[0] == (
         f"“watery” attends unusually strongly to “sea”, {first.key - first.query} tokens later "
-        f"({number(first.weight)}, {head}), then to “ship” ({number(float(row[second.key]))})."
+        f"({number(first.weight)}, {head}) and “ship” ({number(float(row[second.key]))}, {head})."
     )
     page = opened(found)
     tab = page.tab

@@ -9,8 +9,8 @@ from regard.display.canvas import all_axes
 from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import fixed, state_name
-from regard.questions.see.panels import lens_cells, lens_table
-from regard.questions.see.picture.whole import paint_seen
+from regard.questions.see.panels import lens_table
+from regard.questions.see.picture.whole import lens_cells, paint_seen
 from regard.text.quoting import display_text
 from tests.support import make_tiny
 from tests.support.pictures import axes_with

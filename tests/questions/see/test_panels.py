@@ -9,7 +9,6 @@ import torch
 from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import layer_looked_at, summarise
-from regard.explain.vectors.neutral import Neutral
 from regard.explain.wording import called, short_head
 from regard.models.control import trace_control
 from regard.questions.movement import updates_table
@@ -17,15 +16,12 @@ from regard.questions.see.answer import Seen, seen
 from regard.questions.see.panels import (
     FULL,
     ROWS,
-    VALUES,
     alignment_table,
     attends,
     cosines_table,
     cross_attention_tables,
     links_table,
-    neutral_range_in_words,
     text_strips,
-    token_embeddings_table,
 )
 from regard.questions.see.sentences import findings, first_link
 
@@ -171,7 +167,7 @@ def test_a_first_screen_makes_only_what_it_shows(bank) -> None:
     found = seen(bank, "bank")
     printed(found)
     named = [each.name for each in found.panels() if isinstance(each, Later)]
-    assert named[:3] == ["Token embedding", "Cosines", "Attends to, text 1"]
+    assert named[:2] == ["Cosines", "Attends to, text 1"]
     assert [each.name for each in made(found.panels())] == [each.name for each in found.panels()]
     assert found.chosen(["Cosines"])[0].rows[0][1] == found.summary.pairs[0].token_embeddings
 
@@ -222,9 +218,6 @@ def test_the_numbers(bank) -> None:
     first, pair = summary.occurrences[0], summary.pairs[0]
     alike = cosines_table(summary, "text", "")
     assert [row[1] for row in alike.rows] == [pair.token_embeddings, *pair.hidden_states]
-    values = " ".join(f"{each:z.4f}" for each in first.token_embeddings[:VALUES]) + " …"
-    rows = token_embeddings_table(summary, "text", "").rows
-    assert [row[::2] for row in rows] == [[each.label, values] for each in summary.occurrences]
     by_layer = attends(summary, first, "text", "")
     for row, own in zip(by_layer.rows, first.attends, strict=True):
         assert row[1] == own.special
@@ -238,12 +231,6 @@ def test_shares_of_a_step_sum_to_one(bank) -> None:
         assert row[1] == step.length
         assert abs(row[2] + row[3] - 1) < 1e-5
         assert [value for _, value in row[4].parts] == [each.share for each in step.attention.top]
-
-
-def test_ranges_and_tables() -> None:
-    neutral = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001])
-    assert neutral_range_in_words(neutral) == "0.34 (0.28 to 0.00)"
-    assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None])) == "– (– to –)"
 
 
 def test_the_numbers_are_the_alignments(tiny_pair) -> None:

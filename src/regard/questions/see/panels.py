@@ -6,17 +6,15 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Bars, Cell, Column, Heat, Later, Panel, Shares, Strip, Table
+from regard.display.panels import Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.logits import LogitLens, Prediction
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
-from regard.explain.vectors.neutral import Neutral
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import (
     called,
     capital,
-    fixed,
     listed,
     mean_or_head,
     number,
@@ -36,7 +34,6 @@ ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links, a
 FULL = 0.30  # weight of a full bar
 SMALLEST_WEIGHT = 0.01  # smaller weights are listed only if they are the largest
 MAX_PAIRS = 16  # of occurrences; if there are more, only pairs with the first occurrence are shown
-VALUES = 4  # first values of a vector to show
 
 
 def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
@@ -67,7 +64,6 @@ def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | 
         for n, label in enumerate(summary.labels):
             panels.append(Later(f"Every token, {side} {label}", partial(every_token_table, answer, summary, n, side)))
     elif summary.occurrences:
-        panels.append(Later(f"Token embedding{of_side}", partial(token_embeddings_table, summary, side)))
         if summary.pairs:
             panels.append(Later(f"Cosines{of_side}", partial(cosines_table, summary, side)))
         for occurrence in summary.occurrences:
@@ -79,7 +75,7 @@ def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | 
             panels.append(Later(name, partial(updates_table, word, summary, side, source)))
     if summary.predictions:
         panels.append(Later(f"Predictions{of_side}", partial(_predictions_table, summary, side)))
-    return panels + [lens_table(own, summary, side) for own in summary.logit_lenses]
+    return panels + [lens_table(lens, summary, side) for lens in summary.logit_lenses]
 
 
 def text_strips(summary: Summary, side: str) -> list[Panel]:
@@ -150,18 +146,6 @@ def _predictions_table(summary: Summary, side: str, name: str) -> Panel:
     return Table(name=name, title=f"What the model predicts {'next' if after else 'here'}", columns=columns, rows=rows)
 
 
-def likeliest_tokens_bars(summary: Summary) -> list[Bars]:
-    """Return bars of the likeliest tokens of each position, except after the end token of a text."""
-    bars = []
-    for prediction in summary.predictions:
-        tokens, (label, at) = summary.tokens[prediction.text], predicted_position(summary, prediction)
-        if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special:
-            title = f"{label}: {'after' if prediction.after else 'at'} {quoted(at)}: likeliest tokens"
-            parts = [(c.text, c.probability) for c in prediction.candidates]
-            bars.append(Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False))
-    return bars
-
-
 def _occurrences_table(summary: Summary) -> Panel:
     """Return a short table of each occurrence's largest weights and cosine to the first occurrence."""
     first, place = summary.occurrences[0], layer_looked_at(summary) or 0
@@ -173,14 +157,12 @@ def _occurrences_table(summary: Summary) -> Panel:
         largest = Shares([(called(s.token, summary.tokens[occurrence.text]), s.weight) for s in top], one_line=True)
         rows.append([occurrence.label, largest if occurrence.attends else "", ends.get(occurrence.label)])
     layer = first.attends[place].layer if first.attends else "–"
+    hidden = len(summary.occurrences) - len(rows)
     return Table(
-        name="In short", title="", note=_not_shown(len(summary.occurrences) - ROWS), rows=rows, screen=True, brief=True,
+        name="In short", title="", note=f"{hidden} more occurrences are not shown." if hidden else "",
+        rows=rows, screen=True, brief=True,
         columns=[Column("occurrence"), Column(f"attends to in layer {layer}"), Column(f"cosine to {first.label}", 2)],
     )  # fmt: skip
-
-
-def _not_shown(count: int) -> str:
-    return f"{count} more occurrences are not shown." if count > 0 else ""
 
 
 def references_table(summary: Summary) -> Panel:
@@ -189,9 +171,13 @@ def references_table(summary: Summary) -> Panel:
     values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
     rows: list[list[Cell]] = []
     for word in dict.fromkeys(reference.word for reference in summary.references):
-        cosines = [(own.label, values[word, own.label]) for own in shown]
-        moved = [f"{number(value)} {leaves_range(summary, label, word, value) or ''}" for label, value in cosines]
-        rows.append([word, *([neutral_range_in_words(neutral.get(word))] if neutral else []), *map(str.rstrip, moved)])
+        cosines = [(occurrence.label, values[word, occurrence.label]) for occurrence in shown]
+        row: list[Cell] = [f"{number(value)} {leaves_range(summary, label, word, value) or ''}".rstrip()
+                           for label, value in cosines]  # fmt: skip
+        if neutral:
+            ends = [values[-1] for values in (neutral[word].mean, neutral[word].low, neutral[word].high)]
+            row.insert(0, "{} ({} to {})".format(*("–" if end is None else number(end) for end in ends)))
+        rows.append([word, *row])
     hidden = len(summary.occurrences) - len(shown)
     note = f"{hidden} more occurrences are not shown. --json has them." if hidden else ""
     if summary.control is None:
@@ -203,7 +189,8 @@ def references_table(summary: Summary) -> Panel:
     columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]
     return Table(
         name="Reference words", title=f"Cosine of {quoted(summary.word or '')} to reference words", note=note.strip(),
-        columns=[*columns, *(Column(f"text {own.label}") for own in shown)], rows=rows, screen=summary.target is None,
+        columns=[*columns, *(Column(f"text {occurrence.label}") for occurrence in shown)], rows=rows,
+        screen=summary.target is None,
     )  # fmt: skip
 
 
@@ -220,47 +207,25 @@ def links_table(summary: Summary) -> Panel:
     return Table(name="Links", title="Distinctive links between words", columns=columns, rows=rows, screen=True)
 
 
-def token_embeddings_table(summary: Summary, side: str, name: str) -> Panel:
-    """Return a table of the first values of each occurrence's token embedding."""
-    rows: list[list[Cell]] = []
-    for own in summary.occurrences:
-        tokens = [f"{summary.tokens[own.text][n].text} at {n}" for n in own.tokens]
-        values = "the model has none"
-        if (vector := own.token_embeddings) is not None:
-            values = " ".join(f"{value:z.4f}" for value in vector[:VALUES]) + " …" * (len(vector) > VALUES)
-        rows.append([own.label, " ".join(tokens), values])
-    equal, note = [pair.token_embeddings_equal for pair in summary.pairs], ""
-    if equal and None not in equal:
-        unknown = any(own.word in summary.statuses[own.text].unknown for own in summary.occurrences)
-        note = "equal to the last bit" if all(equal) else "not equal, because the tokens differ"
-        note = f"The token embeddings are {note}{'. The tokenizer does not know the word' * unknown}."
-    sums = [status.embedding_difference for status in summary.statuses if status.embedding_difference is not None]
-    if sums:
-        note += f" With position embeddings they sum to the model's input within {max(sums):.1e}."
-    width = len(summary.occurrences[0].token_embeddings or ())
-    columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
-    title = f"{_word_of_side(summary, side)}: token embedding, {width} values"
-    return Table(name=name, title=title, note=note.strip(), columns=columns, rows=rows)
-
-
 def cosines_table(summary: Summary, side: str, name: str) -> Panel:
     """Return a table of the cosine of each pair of occurrences, for every hidden state."""
-    pairs, note = summary.pairs, ""
+    pairs, equal, note = summary.pairs, [pair.token_embeddings_equal for pair in summary.pairs], ""
     if len(pairs) > MAX_PAIRS:
         first = summary.occurrences[0].label
         pairs = [pair for pair in pairs if pair.a == first]
-        note = f"Only pairs with occurrence {first} are shown, of {len(summary.pairs)}. --json has the others."
+        note = f"Only pairs with occurrence {first} are shown, of {len(summary.pairs)}. --json has the others. "
+    if None not in equal:
+        unknown = any(other.word in summary.statuses[other.text].unknown for other in summary.occurrences)
+        note += f"The token embeddings are {'' if all(equal) else 'not '}equal to the last bit."
+        note += " The tokenizer does not know the word." * unknown
     states = enumerate(zip(*(pair.hidden_states for pair in pairs), strict=True))
     rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]
+    word = quoted(summary.word or "") + (" in the targets" if side == "target" else "")
     return Table(
-        name=name, title=f"{_word_of_side(summary, side)}: cosine between occurrences, by {side}", note=note,
+        name=name, title=f"{word}: cosine between occurrences, by {side}", note=note.strip(),
         columns=[Column("state"), *(Column(f"{pair.a} · {pair.b}", 2) for pair in pairs)],
         rows=[*rows, *([state_name(n), *values] for n, values in states)],
     )  # fmt: skip
-
-
-def _word_of_side(summary: Summary, side: str) -> str:
-    return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
 
 
 def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, heads: bool = False) -> Panel:
@@ -286,15 +251,6 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
         note=note * bool(sink and not heads),
         columns=[*columns, Column(f"{first}other tokens with the largest weights")],
     )  # fmt: skip
-
-
-def neutral_range_in_words(neutral: Neutral | None) -> str:
-    """Format the mean and range of a word's cosines in neutral sentences: "0.40 (0.37 to 0.46)"."""
-    if neutral is None:
-        return ""
-    ends = [values[-1] for values in (neutral.mean, neutral.low, neutral.high)]
-    mean, low, high = ("–" if value is None else number(value) for value in ends)
-    return f"{mean} ({low} to {high})"
 
 
 def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
@@ -355,7 +311,8 @@ def _top_tokens(row: Attended, tokens: Sequence[Token], count: int = 3) -> Share
 
 def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     """Return the logit lens table: each layer's most likely tokens at one position."""
-    label, at = _lens_position(summary, lens)
+    label, token = predicted_position(summary, lens)
+    at = f"{'after' if lens.after else 'at'} {quoted(token)}"
     rows: list[list[Cell]] = [
         [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
         for layer in lens.layers
@@ -370,28 +327,7 @@ def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     return Table(name=name, title=title, note=note, columns=columns, rows=rows, screen=True)
 
 
-def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
-    """Return the logit lens as a heat map of states by rank, with the model's final prediction in bold."""
-    label, at = _lens_position(summary, lens)
-    found = [layer.candidates for layer in lens.layers]
-    final = quoted(lens.final.text)
-    return Heat(
-        name=f"Logit lens, {side} {label} {at}, cells", title=f"{label}, {at}: predictions of each layer",
-        rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
-        values=[[each.probability for each in row] for row in found], axes=("state", "rank"), unit="probability",
-        largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
-        strong=[(i, j) for i, row in enumerate(found) for j, each in enumerate(row) if each.id == lens.final.id],
-        said=[[f"{quoted(each.text)} {fixed(each.probability, 3)}" for each in row] for row in found],
-        caption=f"most likely tokens, darker is more likely; bold: {final}, the model's prediction",
-    )  # fmt: skip
-
-
-def predicted_position(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
+def predicted_position(summary: Summary, prediction: Prediction | LogitLens) -> tuple[str, str]:
     """Return the label of a prediction's text or occurrence, and the token's text, numbered if it is repeated."""
-    return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
-
-
-def _lens_position(summary: Summary, lens: LogitLens) -> tuple[str, str]:
-    """Return a logit lens's text label, and its position in words: "after “bank”" or "at “bank”"."""
-    label, at = predicted_position(summary, lens)
-    return label, f"{'after' if lens.after else 'at'} {quoted(at)}"
+    tokens = summary.tokens[prediction.text]
+    return prediction.occurrence or summary.labels[prediction.text], called(prediction.token, tokens)

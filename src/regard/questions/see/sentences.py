@@ -19,26 +19,13 @@ LIKELY = 0.5  # from this probability on, the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
-     ("the first {word} moves {way_1} and the second {way_2}.", lambda n: n["count"] == 2 and n["texts"] == 1),
-     ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
-     ("{which} moves {way}, while the other stays within its neutral range.",
-      lambda n: "inside" in n and n["count"] == 2),
-     ("{which} moves {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
-     ("{which} moves {way}.", None),
-     ("{where} moves {word} {way}, while it stays within its neutral range in {inside}.", lambda n: n["count"] == 2),
-     ("{where} moves {word} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
-     ("{where} moves {word} {way}.", None),
-     ("{word} stays within its range in {neutral} neutral sentences.", None),
-     ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
-    [("the {nth_1} and the {nth_2} {word} attend unusually strongly to {to_1} ({weight_1} and {weight_2}, {head_1}).",
-      lambda n: (n["to_1"], n["head_1"]) == (n["to_2"], n["head_2"])),
-     ("the {nth_1} and the {nth_2} {word} attend unusually strongly to {to_1} ({weight_1} in {head_1}, and {weight_2} "
-         "in {head_2}).", lambda n: n["to_1"] == n["to_2"]),
-     ("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
+    [("{moves_1} {way_1} and {second} {way_2}.", None),
+     ("{moves} {way}, while {stays}.", None),
+     ("{moves} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
+     ("{moves} {way}.", None),
+     ("{word} stays within its range in {neutral} neutral sentences.", None)],
+    [("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
          "({weight_2}, {head_2}).", None),
-     ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and in {name_2} ({weight_2}, "
-         "{head_2}).", lambda n: n["to_1"] == n["to_2"]),
      ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
          "{name_2} ({weight_2}, {head_2}).", None),
      ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
@@ -57,9 +44,6 @@ TABLE: list[list[Template]] = [
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}), then to {key_2} ({weight_2}).",
-      lambda n: n["head"] == n.get("head_2")),
-     ("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}).", None)],
     [(PREDICTION, lambda n: n["probability"] >= LIKELY)],
     [("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
       None),
@@ -82,7 +66,7 @@ def findings(summary: Summary) -> list[str]:
         in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
         return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
-        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences), "texts": len(summary.texts)}
+        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences)}
         numbers |= _movement_facts(summary) | _link_facts(summary) | _cosine_facts(summary) | _update_facts(summary)
         numbers |= _prediction_facts(summary, 0) if target is None else {}
     return sentences(TABLE, numbers)
@@ -97,9 +81,8 @@ def text_name(summary: Summary, text: int) -> str:
     """Return the name of a text, or of a window of a text: "text 2", "window 1 of 3"."""
     if not summary.windows:
         return f"text {summary.labels[text]}"
-    own = summary.windows[text]
-    several = any(window.text for window in summary.windows)
-    return f"{f'text {own.text + 1}, ' if several else ''}window {own.window + 1} of {own.windows}"
+    shown, several = summary.windows[text], any(window.text for window in summary.windows)
+    return f"{f'text {shown.text + 1}, ' if several else ''}window {shown.window + 1} of {shown.windows}"
 
 
 def occurrence_name(summary: Summary, label: str) -> str:
@@ -119,13 +102,11 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
     """Return the numbers of the sentence on movement, with the reference words whose neutral range the word leaves."""
     if not summary.references:
         return {}
-    ranges = {neutral.word: neutral for neutral in summary.neutral}
-    numbers: dict[str, Any] = {}
-    ways: list[tuple[bool, float, int, str]] = []
-    directions: list[str] = []
+    ranges, word = {neutral.word: neutral for neutral in summary.neutral}, quoted(summary.word or "")
+    names = [occurrence_name(summary, occurrence.label) for occurrence in summary.occurrences]
+    can_compare = [comparable(summary, occurrence.label) for occurrence in summary.occurrences]
+    ways: list[tuple[bool, float, int, str]] = []  # of each occurrence that leaves a range
     for place, occurrence in enumerate(summary.occurrences):
-        name = occurrence_name(summary, occurrence.label)
-        numbers[f"name_{place + 1}"] = name
         outside = []
         for reference in summary.references:
             value = reference.last_hidden_state
@@ -135,36 +116,22 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
                 assert low is not None
                 assert high is not None
                 usual = f"usually {number(low)} to {number(high)}"
-                outside.append(
-                    (way == "towards", max(value - high, low - value), f"{way} {quoted(reference.word)}", usual, value)
-                )
-        if outside:  # max prefers "towards", the more informative direction
-            toward, beyond, direction, usual, cosine = max(outside)
-            text = f"{direction} (cosine {number(cosine)}, {usual})"
-            ways.append((toward, beyond, place, text))
-            directions.append(direction)
-            numbers |= {f"way_{place + 1}": text, f"cosine_{place + 1}": cosine, "usual": usual}
-        elif comparable(summary, occurrence.label):
-            numbers["inside"] = name
-    if len(directions) == len(summary.occurrences) == 2 and directions[0] == directions[1]:
-        numbers["same_way"] = directions[0]
+                text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
+                outside.append((way == "towards", max(value - high, low - value), place, text))
+        ways += [max(outside)] if outside else []  # max prefers "towards", the more informative direction
     if ways:
+        short = [name.removesuffix(" occurrence") for name in names]  # "the first": both are in one text
+        moves = [f"{name} moves {word}" if name == nth else f"{nth} {word} moves"
+                 for name, nth in zip(names, short, strict=True)]  # fmt: skip
         *_, place, way = max(ways)
-        where = numbers[f"name_{place + 1}"]
-        if where.endswith(" occurrence"):  # both are in one text
-            numbers["which"] = f"{where.removesuffix(' occurrence')} {quoted(summary.word or '')}"
-        return numbers | {"way": way, "where": where}
-    if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
-        return numbers | {"neutral": summary.neutral[0].sentences}
-    by_word: dict[str, list[tuple[float, str]]] = {}
-    for reference in summary.references:
-        by_word.setdefault(reference.word, []).append((reference.last_hidden_state, reference.occurrence))
-    ends = [(word, min(row), max(row)) for word, row in by_word.items()]
-    spread, word, lowest, highest = max((high[0] - low[0], word, low, high) for word, low, high in ends)
-    if spread < SMALLEST_DROP:
+        numbers = {"moves": moves[place], "way": way}
+        if len(names) == len(ways) == 2:
+            return numbers | {"moves_1": moves[0], "way_1": ways[0][-1], "second": short[1], "way_2": ways[1][-1]}
+        if len(names) == 2 and can_compare[1 - place]:
+            it, where = ("it", f" in {names[1 - place]}") if names == short else ("the other", "")
+            numbers["stays"] = f"{it} stays within its neutral range{where}"
         return numbers
-    numbers |= {"differs": quoted(word), "low": lowest[0], "low_where": occurrence_name(summary, lowest[1])}
-    return numbers | {"high": highest[0], "high_where": occurrence_name(summary, highest[1])}
+    return {"neutral": summary.neutral[0].sentences if all(can_compare) else None}
 
 
 def _link_facts(summary: Summary) -> dict[str, Any]:
@@ -200,8 +167,8 @@ def _cosine_facts(summary: Summary) -> dict[str, Any]:
     (low, pair), (high, closest) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
     if len(occurrences) > 2:
         name = partial(occurrence_name, summary) if summary.windows or len(summary.texts) == 1 else str
-        names = [[name(label).removesuffix(" occurrence") for label in (each.a, each.b)] for each in (pair, closest)]
-        low_pair, high_pair = map(" and ".join, names)
+        low_pair, high_pair = (" and ".join(name(label).removesuffix(" occurrence") for label in (two.a, two.b))
+                               for two in (pair, closest))  # fmt: skip
         return {"low_end": low, "high_end": high, "low_pair": low_pair, "high_pair": high_pair}
     start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:
@@ -218,7 +185,7 @@ def _cosine_facts(summary: Summary) -> dict[str, Any]:
 def _update_facts(summary: Summary) -> dict[str, Any]:
     """Return the numbers of the sentence on the token that contributes most to an occurrence's residual update."""
     words = zip(summary.occurrences, summary.layer_updates, strict=False)
-    contributions = [(update.most, own) for own, update in words if update.updates is not None and update.most]
+    contributions = [(word.most, occurrence) for occurrence, word in words if word.updates is not None and word.most]
     if not contributions or summary.target is not None:
         return {}
     most, occurrence = max(contributions, key=lambda contribution: contribution[0].share)
@@ -244,22 +211,21 @@ def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
 
 def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
     """Return the numbers of the sentences about a text without a followed word: links, prediction, changed word."""
-    tokens, found = summary.tokens[text], summary.highlights[text]
+    tokens, highlights = summary.tokens[text], summary.highlights[text]
     numbers = _prediction_facts(summary, text) if summary.target is None else {}
     alone = "" if summary.target is None else "in the encoder, "
     numbers["in_text"] = f"in {text_name(summary, text)}, " if len(summary.texts) > 1 else alone
-    if found.moved:
-        moved = found.moved[0]
+    if highlights.moved:
+        moved = highlights.moved[0]
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
-    if found.links:
-        first, second = found.links[0], found.links[1] if len(found.links) > 1 else None
+    if highlights.links:
+        first, *others = highlights.links
         numbers |= {"query": numbered(tokens, first.query), "weight": first.weight}
         numbers |= {"head": f"layer {first.layer}, head {first.head}"}
+        numbers["key"] = numbered(tokens, first.key)
         if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
-            numbers["far"] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
-        else:
-            numbers["key"] = numbered(tokens, first.key)
-        if second is not None and second.query == first.query:
+            numbers["key"] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
+        for second in (link for link in others[:1] if link.query == first.query):
             numbers |= {"key_2": numbered(tokens, second.key), "weight_2": second.weight}
             numbers["head_2"] = f"layer {second.layer}, head {second.head}"
     return numbers

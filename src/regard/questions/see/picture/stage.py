@@ -13,14 +13,16 @@ from matplotlib.ticker import MaxNLocator
 
 from regard.display.canvas import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, Plot, ink_on, or_nan, tint
 from regard.display.figure import drawn
+from regard.display.panels import Bars
 from regard.display.pen import SLIDE, Pen, frame, mark, ribbon, text_width
+from regard.explain.logits import Prediction
 from regard.explain.texts.summary import Summary, curves, leaves_range
 from regard.explain.wording import capital, number, short_head, signed
-from regard.questions.see.panels import likeliest_tokens_bars
+from regard.questions.see.panels import predicted_position
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine
 from regard.questions.see.sentences import findings
-from regard.text.quoting import direction, short
+from regard.text.quoting import direction, quoted, short
 from regard.trace.status import exactness
 
 COLUMN = 241.0  # points: 85 mm
@@ -43,6 +45,16 @@ class Style:
 
 ON_SLIDE = Style(0.74, 8.6, 9.6, 11.0, (30, 27, 24, 21, 19, 17, 15.5, 14, 12.5, 11, 10, 9))
 IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
+
+
+def drawn_predictions(summary: Summary) -> list[Prediction]:
+    """Return the predictions to draw: all, except those after the end token of a text."""
+    return [
+        prediction
+        for prediction in summary.predictions
+        for tokens in [summary.tokens[prediction.text]]
+        if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special
+    ]
 
 
 class Stage:
@@ -70,7 +82,7 @@ class Stage:
         elif len(self.lines) == 1:
             self._draw_texts(24, 80, right - 48, 246)
             self._draw_grid(0, 24, 338, 300, 172)
-            wide = 282 if self.words or likeliest_tokens_bars(self.summary) or len(first.shown) <= MAPPED else 584
+            wide = 282 if self.words or drawn_predictions(self.summary) or len(first.shown) <= MAPPED else 584
             if wide == 282:
                 self._draw_middle(352, 338, 270, 172)
             self._draw_links(936 - wide, 338, wide, 172)
@@ -91,14 +103,16 @@ class Stage:
 
     def _draw_middle(self, *at: int | float) -> None:
         """Draw the middle panel for one text: reference words, else the next token, else all links."""
-        likeliest = likeliest_tokens_bars(self.summary)
         if self.words:
             self._draw_references(*at)
-        elif likeliest:
-            title, (x, y, wide, high) = likeliest[-1].title.partition(": ")[2].rpartition(": ")[0], at
+        elif predictions := drawn_predictions(self.summary):
+            last, (x, y, wide, high) = predictions[-1], at
+            title = f"{'after' if last.after else 'at'} {quoted(predicted_position(self.summary, last)[1])}"
+            parts = [(token.text, token.probability) for token in last.candidates]
+            bars = Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False)
             y, bottom = self._title(x, y, capital(title), wide, "the likeliest tokens and their probability"), y + high
             axes = self.pen.inset(x + 62, y, wide - 62, bottom - y - 4)
-            drawn(likeliest[-1], True).paint(axes)
+            drawn(bars, True).paint(axes)
             axes.set(xlabel="", xlim=(0, 1.15), xticks=[])
         else:
             self._draw_matrix(*at)

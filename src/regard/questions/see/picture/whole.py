@@ -22,19 +22,20 @@ from regard.display.canvas import (
     title_axes,
 )
 from regard.display.figure import drawn
-from regard.display.panels import Panel
+from regard.display.panels import Heat, Panel
 from regard.display.pen import SLIDE, Pen, frame, ribbon, text_width
+from regard.explain.logits import LogitLens
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
-from regard.explain.wording import in_plot, mean_or_head, number
+from regard.explain.wording import fixed, in_plot, mean_or_head, number, state_name
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
-from regard.questions.see.panels import lens_cells, likeliest_tokens_bars
+from regard.questions.see.panels import predicted_position
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine, layout, written_tokens
-from regard.questions.see.picture.stage import ON_SLIDE, ROWS, Stage, paint_column, write_headline
+from regard.questions.see.picture.stage import ON_SLIDE, ROWS, Stage, drawn_predictions, paint_column, write_headline
 from regard.questions.see.sentences import findings
-from regard.text.quoting import display_text, visible
+from regard.text.quoting import display_text, quoted, visible
 from regard.trace.status import exactness
 
 INCHES = SLIDE[0] / 72  # width of a slide
@@ -80,14 +81,14 @@ def _notes_on_left_out(summary: Summary, lines: Sequence[stage.TextLine], shape:
     shown, count = min(len(lines), ROWS), len(summary.occurrences if summary.word is not None else summary.texts)
     which = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
     notes = [f"{shown} of {count} {which} are drawn as sentences"] if shown < count else []
-    many = len(likeliest_tokens_bars(summary)) > (len(lines) == 1 and not summary.references)
+    many = len(drawn_predictions(summary)) > (len(lines) == 1 and not summary.references)
     notes += [NO_COLUMN] * (shape == "column")
     return notes + ["not all likeliest tokens are drawn: --json has them"] * (many and not summary.logit_lenses)
 
 
 def _lens_rows(summary: Summary) -> list[Row]:
     """Return a row with the requested logit lenses side by side, or an empty list."""
-    panels: list[Panel] = [lens_cells(lense, summary, "") for lense in summary.logit_lenses]
+    panels: list[Panel] = [lens_cells(lens, summary, "") for lens in summary.logit_lenses]
     drawings = [drawn(panel, True) for panel in panels]
 
     def paint_lenses(part: FigureBase, place: Any) -> None:
@@ -96,6 +97,22 @@ def _lens_rows(summary: Summary) -> list[Row]:
             title_axes(axes, panel.title, panel.caption, INCHES / max(2, len(panels)))
 
     return [Row(max(drawing.high for drawing in drawings), paint_lenses)] if panels else []
+
+
+def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
+    """Return the logit lens as a heat map of states by rank, with the model's final prediction in bold."""
+    label, token = predicted_position(summary, lens)
+    at = f"{'after' if lens.after else 'at'} {quoted(token)}"
+    rows, final = [layer.candidates for layer in lens.layers], quoted(lens.final.text)
+    return Heat(
+        name=f"Logit lens, {side} {label} {at}, cells", title=f"{label}, {at}: predictions of each layer",
+        rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(rows[0]))],
+        values=[[token.probability for token in row] for row in rows], axes=("state", "rank"), unit="probability",
+        largest=1.0, upwards=True, picture=True, written=[[token.text for token in row] for row in rows],
+        strong=[(i, j) for i, row in enumerate(rows) for j, token in enumerate(row) if token.id == lens.final.id],
+        said=[[f"{quoted(token.text)} {fixed(token.probability, 3)}" for token in row] for row in rows],
+        caption=f"most likely tokens, darker is more likely; bold: {final}, the model's prediction",
+    )  # fmt: skip
 
 
 NUMBERED, TOLD = 11.5, 0.1  # smallest cell (in points) with a written weight, and smallest written weight
