@@ -4,7 +4,7 @@ A few query rows of each call are recomputed from the definition in float64 (`at
 status reports the largest difference.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,9 +18,10 @@ from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, open_records
 from regard.attention.scores import ScoreRule
-from regard.capture.output_path import follow_context
+from regard.capture.output_path import KnownOutput, follow_context
 from regard.capture.session import Session
 from regard.capture.state import Capture, Comparison, compared_batch_texts, sampled_rows
+from regard.nn.layer import Layer
 from regard.nn.multihead import MultiHeadAttention
 from regard.trace.status import DEFINITION
 
@@ -32,6 +33,8 @@ AT_ONCE = 1 << 20  # largest number of key components in float64 at a time
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow all attention calls inside the block with hooks, which are removed after it."""
     capture.comparison.reference = DEFINITION
+    if capture.index is not None and capture.index.outputs is None:
+        capture.index.outputs = outputs_of_layers(model)
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             if isinstance(module, MultiHeadAttention):
@@ -40,7 +43,31 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
                 if path.endswith(".cross"):
                     capture.cross_paths.add(path)
         yield
-    _compare_later(capture.comparison, capture.to_compare or ())
+    alike: dict[Any, list[tuple[Tensor, ...]]] = {}  # calls of one shape without mask, bias and sinks are joined
+    for call, context, texts in capture.to_compare or ():
+        query, key, rule = call.weights.query, call.weights.key, call.weights.rule
+        if call.value is None or call.ablations or any(x is not None for x in (rule.mask, rule.bias, rule.sinks)):
+            compare_with_definition(capture.comparison, call, context, texts)
+            continue
+        kind = rule.scale, rule.softcap, query.shape[1:], key.shape[1:], call.value.shape[1:], query.dtype
+        alike.setdefault(kind, []).append((query[texts], key[texts], call.value[texts], context[texts]))
+    for (scale, softcap, *_), group in alike.items():
+        query, key, value, context = (torch.cat(parts) for parts in zip(*group, strict=True))
+        joined = replace(call, source=AttentionMap(query, key, ScoreRule(scale, softcap)), value=value)
+        compare_with_definition(capture.comparison, joined, context)
+
+
+def outputs_of_layers(model: nn.Module) -> tuple[KnownOutput, ...]:
+    """Return the modules that read each layer's attention, () for other layers than self-attention and feed-forward."""
+    known: list[KnownOutput] = []
+    for layer in model.modules():
+        if isinstance(layer, Layer):
+            output = layer.attention.output
+            reader = layer.feedforward_norm if layer.norm_first else layer.attention_norm
+            if layer.cross or type(output) is not nn.Linear or not (layer.norm_first or type(reader) is nn.LayerNorm):
+                return ()
+            known.append(KnownOutput(output, reader, "pre-norm" if layer.norm_first else "post-norm"))
+    return tuple(known)
 
 
 def _compare_and_follow_context(
@@ -60,22 +87,6 @@ def _compare_and_follow_context(
                 capture.to_compare.append((call, context, texts))
     if capture.keep.attention_outputs:
         follow_context(context, module, capture.entered)  # last, because all later operations are followed
-
-
-def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:
-    """Compare the calls of a finished pass. Calls of the same shape without mask, bias and sinks are joined."""
-    alike: dict[Any, list[tuple[Tensor, ...]]] = {}
-    for call, context, texts in seen:
-        query, key, rule = call.weights.query, call.weights.key, call.weights.rule
-        if call.value is None or call.ablations or any(x is not None for x in (rule.mask, rule.bias, rule.sinks)):
-            compare_with_definition(comparison, call, context, texts)
-            continue
-        kind = rule.scale, rule.softcap, query.shape[1:], key.shape[1:], call.value.shape[1:], query.dtype
-        alike.setdefault(kind, []).append((query[texts], key[texts], call.value[texts], context[texts]))
-    for (scale, softcap, *_), group in alike.items():
-        query, key, value, context = (torch.cat(parts) for parts in zip(*group, strict=True))
-        joined = replace(call, source=AttentionMap(query, key, ScoreRule(scale, softcap)), value=value)
-        compare_with_definition(comparison, joined, context)
 
 
 def compare_with_definition(
