@@ -165,8 +165,21 @@ class _Side:
             if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in keep.layers]:
                 which = f"which attention calls of {name} belong to them is known only after they are made"
                 raise RegardError(f"{given}, but {which}: trace all")
-        states, last_hidden_state, own_logits = self.ends(last, logits)
-        embeddings = {name: part[self.n, self.run] for name, part in parts.named.items()}
+        n, run, earlier = self.n, self.run, captured.earlier
+        states = {number: state[n, run] for number, state in self.stack.numbered.items()}
+        check_finite(states, captured.name)
+        last_hidden_state = states[depth]
+        if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, such as DETR's
+            why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
+            raise RegardError(f"model {captured.name!r}: {why}: it cannot be traced")
+        if last is not None and not torch.equal(last[n, run], last_hidden_state):
+            last_hidden_state = last[n, run]  # after a final norm
+        own_logits = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
+        if earlier is not None:
+            last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
+            if own_logits is not None and own_logits.ndim > 1:
+                own_logits = earlier.before("logits", own_logits)
+        embeddings = {name: part[n, run] for name, part in parts.named.items()}
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
         model, comparison = captured.model, captured.capture.comparison
         return Trace(
@@ -175,10 +188,10 @@ class _Side:
             token_embeddings=embeddings.get("token_embeddings"),
             position_embeddings=embeddings.get("position_embeddings"),
             segment=embeddings.get("segment"),
-            input=None if parts.input is None else parts.input[self.n, self.run],
-            hidden_states=tuple(states[n] for n in sorted(states))
+            input=None if parts.input is None else parts.input[n, run],
+            hidden_states=tuple(states[number] for number in sorted(states))
             if keep.layers is None
-            else LayerSubset("hidden_states", depth + 1, {n: states[n] for n in states if keep.state(n)}),
+            else LayerSubset("hidden_states", depth + 1, {k: states[k] for k in states if keep.state(k)}),
             last_hidden_state=last_hidden_state,
             logits=own_logits,
             attention=attention,
@@ -244,26 +257,6 @@ class _Side:
                 yield ROUNDED
         if keep.written_masks:
             yield "Masks are stored as tensors, because this model computes with them."
-
-    def ends(
-        self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B ..."] | None
-    ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "..."] | None]:
-        """Return the kept states by number, the last hidden state and the logits, for all T tokens of the text."""
-        n, run, earlier = self.n, self.run, self.captured.earlier
-        states = {number: state[n, run] for number, state in self.stack.numbered.items()}
-        check_finite(states, self.captured.name)
-        last_hidden_state = states[self.stack.count - 1]
-        if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, such as DETR's
-            why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
-            raise RegardError(f"model {self.captured.name!r}: {why}: it cannot be traced")
-        if last is not None and not torch.equal(last[n, run], last_hidden_state):
-            last_hidden_state = last[n, run]  # after a final norm
-        own_logits = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
-        if earlier is not None:
-            last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
-            if own_logits is not None and own_logits.ndim > 1:
-                own_logits = earlier.before("logits", own_logits)
-        return states, last_hidden_state, own_logits
 
 
 class _Calls:

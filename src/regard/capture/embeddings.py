@@ -105,13 +105,13 @@ def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], l
 class _EmbeddingWatch:
     """Hooks of embedding modules and of modules that may receive the sum. groups: one per tensor of ids.
 
-    group: the current group, until its sum is seen. early: parts seen before the token look-up of their group.
+    group: the current group, until its sum is seen. waiting: parts seen before the token look-up of their group.
     """
 
     ids: Sequence[Int[Tensor, "B _"]]
     groups: list[EmbeddingParts] = field(default_factory=list)
     group: EmbeddingParts | None = None
-    early: list[tuple[str, Tensor]] = field(default_factory=list)
+    waiting: list[tuple[str, Tensor]] = field(default_factory=list)
 
     def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
@@ -121,18 +121,17 @@ class _EmbeddingWatch:
         if first is not None and any(first.shape == ids.shape and torch.equal(first, ids) for ids in self.ids):
             self.group = EmbeddingParts(token_embeddings=output.detach())
             self.groups.append(self.group)
-            for kind, early in self.early:
-                _add_embedding_part(self.group, kind, early)
-            self.early.clear()
-            return
-        positional = any(word in name for word in POSITIONAL)
-        if not positional and index is not None and index.ndim and index.shape[-1] > 1:
-            positional = bool((index.diff(dim=-1) == 1).all())  # consecutive indices are positions
-        kind = "position_embeddings" if positional else "segment"
-        if self.group is None:
-            self.early.append((kind, output.detach()))
         else:
-            _add_embedding_part(self.group, kind, output.detach())
+            positional = any(word in name for word in POSITIONAL)
+            if not positional and index is not None and index.ndim and index.shape[-1] > 1:
+                positional = bool((index.diff(dim=-1) == 1).all())  # consecutive indices are positions
+            self.waiting.append(("position_embeddings" if positional else "segment", output.detach()))
+        learned = None if self.group is None else self.group.token_embeddings
+        if learned is not None:
+            for kind, part in self.waiting:
+                if part.shape[-2:] == learned.shape[-2:] and getattr(self.group, kind) is None:
+                    setattr(self.group, kind, part.expand(learned.shape))
+            self.waiting.clear()
 
     def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
         if self.group is None or self.group.token_embeddings is None:
@@ -163,11 +162,3 @@ def most_positions_of_model(model: Any) -> int | None:
     configured = getattr(model.config, "max_position_embeddings", None)
     limits = [n for n in (*tables, configured) if isinstance(n, int) and n > 0]
     return min(limits, default=None)
-
-
-def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
-    """Add an output to a group as a part if it has the shape of the token embeddings."""
-    learned = group.token_embeddings
-    if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
-        return
-    setattr(group, kind, output.expand(learned.shape))

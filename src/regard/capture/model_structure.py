@@ -241,8 +241,6 @@ class ModelStructure:
 
         source, target: a text to learn the structure from if it isn't known yet.
         """
-        if not changes.states:
-            return nullcontext
         fed = any(change.feed_forward for change in changes.states)
         paths = self.feed_forwards(source, target) if fed else {}
         for change in changes.states:

@@ -21,7 +21,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
@@ -185,7 +185,9 @@ class Session:
     ) -> CapturedPass:  # fmt: skip
         """Run one pass: enter context managers that observe or change it, run the model, and collect the results."""
         # hooks that change states; finding their modules may need a separate pass
-        hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
+        hooks: Callable[[int], AbstractContextManager[Any]] = nullcontext
+        if changes.states:
+            hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
         capture = Capture(self.index, keep, skipped_layers=reuse.skipped)
         inputs = reuse.inputs(self.inputs(sources, targets, keep))
         ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
@@ -227,31 +229,14 @@ class Session:
                 raise unreadable_inputs(sources[0], self.model, self.name, error) from error
         if applying is not None:
             applying.check(capture.stacks, capture.calls, [tensor.shape[1] for tensor in ids])
-        call_ids = None if applying is None else applying.call_ids
-        done = self._collect(sources, targets, changes, capture, output, len(ids), factors, call_ids)
-        # compare with a plain pass, as these options may change the result
-        if keep.reported or (keep.written_masks and not changes):
-            again = reuse.inputs(self.inputs(sources, targets, keep))  # made again, as a cache in them was filled
-            with hooks(reuse.past):
-                eager_attention.check_plain(self.model, again, output, self.name)
-        return done
-
-    def _collect(
-        self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
-        read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | None,
-    ) -> CapturedPass:  # fmt: skip
-        """Collect the results of a finished pass. Raises RegardError if they aren't as expected.
-
-        read: the number of sequences of ids that the model read. factors: of all products, if weights are reported.
-        """
-        keep, calls, stacks = capture.keep, list(capture.calls.values()), capture.stacks
+        calls, stacks, texts = list(capture.calls.values()), capture.stacks, sources
         if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
-            capture.embeddings[:read] = [EmbeddingParts()]  # there are no ids, or the image replaces some embeddings
-            sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
+            capture.embeddings[: len(ids)] = [EmbeddingParts()]  # no ids, or the image replaces some embeddings
+            texts = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
-        if factors is not None:
-            sizes = [[len(text.tokens) for text in texts] for texts in (sources, targets) if texts is not None]
+        if factors is not None:  # weights are reported
+            sizes = [[len(text.tokens) for text in side] for side in (texts, targets) if side is not None]
             calls, stacks = eager_attention.reported_calls(
                 output, stacks, factors, capture, self.name, sizes, changed=bool(changes.states)
             )
@@ -260,10 +245,15 @@ class Session:
         elif keep.attention_outputs:
             places = [(call.path, call.nth) for call in calls]
             outputs = dict(zip(places, capture.attention_outputs, strict=True))
+        # compare with a plain pass, as these options may change the result
+        if keep.reported or (keep.written_masks and not changes):
+            again = reuse.inputs(self.inputs(sources, targets, keep))  # made again, as a cache in them was filled
+            with hooks(reuse.past):
+                eager_attention.check_plain(self.model, again, output, self.name)
         return CapturedPass(
-            name=self.name, model=self.model, sources=sources, targets=targets, calls=calls, stacks=stacks,
+            name=self.name, model=self.model, sources=texts, targets=targets, calls=calls, stacks=stacks,
             logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
-            capture=capture, attention_outputs=outputs, call_ids=call_ids,
+            capture=capture, attention_outputs=outputs, call_ids=None if applying is None else applying.call_ids,
             notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
         )  # fmt: skip
 

@@ -92,9 +92,13 @@ class Layer(nn.Module):
         """path: of the module, for recording its calls. positions: positional encoding inside attention."""
         super().__init__()
         self.causal, self.norm_first = causal, config.norm_first
-        self.attention = _attention(config, f"{path}.attention", positions)
+        attention = partial(
+            MultiHeadAttention, d_model=config.d_model, heads=config.heads, key_heads=config.key_heads, d_k=config.d_k,
+            bias=config.bias, dropout=config.attention_dropout,
+        )  # fmt: skip
+        self.attention = attention(positions=positions, path=f"{path}.attention")
         self.attention_norm = norm_of(config)
-        self.cross = _attention(config, f"{path}.cross", None) if crossing else None
+        self.cross = attention(path=f"{path}.cross") if crossing else None
         self.cross_norm = norm_of(config) if crossing else None
         self.feedforward = FeedForward(
             config.d_model, config.hidden_width, activation=config.activation, gated=config.gated, bias=config.bias
@@ -129,16 +133,3 @@ class Layer(nn.Module):
         if self.norm_first:
             return x + self.dropout(part(norm(x)))
         return norm(x + self.dropout(part(x)))
-
-
-def _attention(config: TransformerConfig, path: str, positions: Positions | None) -> MultiHeadAttention:
-    return MultiHeadAttention(
-        d_model=config.d_model,
-        heads=config.heads,
-        key_heads=config.key_heads,
-        d_k=config.d_k,
-        bias=config.bias,
-        dropout=config.attention_dropout,
-        positions=positions,
-        path=path,
-    )
