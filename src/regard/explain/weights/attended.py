@@ -1,7 +1,7 @@
 """Sort rows of attention weights for display: special tokens and sinks separately, then the largest weights."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +13,6 @@ from regard.errors import RegardError
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
-from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import Trace
 
@@ -56,7 +55,8 @@ def attended(
 ) -> list[Attended]:  # fmt: skip
     """Sort rows of weights into special tokens, sinks, and the `top` largest other weights."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
-    named = torch.tensor([not token.special for token in tokens], device=weights.device)
+    special = torch.tensor([token.special for token in tokens], device=weights.device)
+    named = ~special
     named[numbered] = False
     rest, count = weights.masked_fill(~named, 0), min(top, weights.shape[1])
     if weights.dtype == torch.float32:
@@ -67,13 +67,14 @@ def attended(
         places = last - (keys.topk(count).values & 0xFFFFFFFF)
     else:
         places = rest.sort(descending=True, stable=True).indices[:, :count]
-    columns = rest.gather(1, places), places, special_share(weights, tokens), weights[:, numbered]
-    found = []
-    for largest, numbers, special, own in zip(*(column.tolist() for column in columns), strict=True):
-        best = [Share(n, tokens[n].text, each) for each, n in zip(largest, numbers, strict=True) if each > 0]
-        apart = [Share(n, tokens[n].text, each) for n, each in zip(numbered, own, strict=True) if each > 0]
-        found.append(Attended(layer, head, special, apart, best, None))  # weights of 0 aren't listed
-    return [replace(each, weights=row) for each, row in zip(found, weights.tolist(), strict=True)] if whole else found
+    columns = rest.gather(1, places), places, weights[:, special].sum(-1), weights[:, numbered]
+    results = []  # weights of 0 aren't listed
+    rows: list[list[float] | None] = weights.tolist() if whole else [None] * len(weights)
+    for row, largest, numbers, on_special, on_sinks in zip(rows, *map(Tensor.tolist, columns), strict=True):
+        best = [Share(n, tokens[n].text, value) for value, n in zip(largest, numbers, strict=True) if value > 0]
+        sunk = [Share(n, tokens[n].text, value) for n, value in zip(numbered, on_sinks, strict=True) if value > 0]
+        results.append(Attended(layer, head, on_special, sunk, best, row))
+    return results
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
