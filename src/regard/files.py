@@ -92,10 +92,10 @@ def check_regular(path: Path | str, what: str = "") -> int:
 
 def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> bytes:
     """Return the content of a regular file of at most `most` bytes."""
-    size = check_regular(path, what)
-    if size > most:
-        raise unreadable(what, path, f"it has {size:,} bytes, at most {most:,} are allowed")
     with open_regular(path, what) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise unreadable(what, path, f"it has {size:,} bytes, at most {most:,} are allowed")
         return file.read(most)
 
 
