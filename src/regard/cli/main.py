@@ -52,11 +52,6 @@ def usage_message(error: Any) -> str:
 class Verbs(TyperGroup):
     """The verbs in the order of `HEADINGS`. Errors suggest a verb if it is misspelt or missing."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        order = {name: place for place, name in enumerate(NAMES)}
-        self.commands = dict(sorted(self.commands.items(), key=lambda verb: order.get(verb[0], len(order))))
-
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the verb named by the first argument. Raises RegardError with a suggestion if there is none."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
@@ -149,6 +144,8 @@ def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
             add_verb(name, Verb(run, OTHERS[name][1], examples_of(name), takes_dtype=False))
         for entry in () if name in OTHERS else plugins.ours(plugins.QUESTIONS, [name]).values():
             add_verb(name, as_verb(name, entry))
+    order = {name: place for place, name in enumerate(NAMES)}
+    app.registered_commands.sort(key=lambda verb: order.get(verb.name or "", len(order)))
     return app
 
 

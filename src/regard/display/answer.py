@@ -135,13 +135,20 @@ class Answer(Tabular):
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]
         else:
-            panels = [_without_details(panel) for panel in made(each for each in self.listed_panels if each.screen)]
+            panels = made(panel for panel in self.listed_panels if panel.screen)
+            for n, panel in enumerate(panels):  # leave out columns with details
+                if isinstance(panel, Table) and any(column.detail for column in panel.columns):
+                    shown = [m for m, column in enumerate(panel.columns) if not column.detail]
+                    rows = [[row[m] for m in shown] for row in panel.rows]
+                    total = None if panel.total is None else [panel.total[m] for m in shown]
+                    panels[n] = replace(panel, columns=[panel.columns[m] for m in shown], rows=rows, total=total)
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
-        for side_by_side, own in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
+        for side_by_side, group in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
             if side_by_side and not everything:
-                parts.append(tables_side_by_side([each for each in own if isinstance(each, Table)], width, top, more))
+                tables = [panel for panel in group if isinstance(panel, Table)]
+                parts.append(tables_side_by_side(tables, width, top, more))
             else:
-                parts += [drawn(panel, width, top, more) for panel in own]
+                parts += [drawn(panel, width, top, more) for panel in group]
         return [*parts, sentences(self.findings())]
 
     def plot(self, *names: str) -> "Figure":
@@ -253,13 +260,3 @@ class TracesAnswer(Answer):
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         page.overview = self.overview(page)
         return page
-
-
-def _without_details(panel: Panel) -> Panel:
-    """Return a panel for a terminal's first screen, without a table's detail columns."""
-    if not isinstance(panel, Table) or not any(column.detail for column in panel.columns):
-        return panel
-    kept = [n for n, column in enumerate(panel.columns) if not column.detail]
-    rows = [[row[n] for n in kept] for row in panel.rows]
-    total = None if panel.total is None else [panel.total[n] for n in kept]
-    return replace(panel, columns=[panel.columns[n] for n in kept], rows=rows, total=total)
