@@ -5,18 +5,19 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 from regard.errors import RegardError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
-def arguments_named(function: Function) -> Function:
+def arguments_named(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Decorate a function so that wrong arguments raise RegardError, which lists the valid arguments."""
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         try:
             return function(*args, **kwargs)
         except TypeError:
@@ -35,7 +36,7 @@ def arguments_named(function: Function) -> Function:
                 raise RegardError(f"{where}: {problem} takes {names}") from None
             raise
 
-    return called  # type: ignore[return-value]
+    return called
 
 
 def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only one of them") -> None:

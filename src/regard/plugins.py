@@ -46,7 +46,7 @@ OURS: dict[str, dict[str, str]] = {
 }
 
 
-def our(group: str, name: str) -> Any:
+def our(group: str, name: str) -> object:
     """Load one of regard's own questions or kinds of models. Raises MissingPartError if its part isn't installed."""
     module, _, attribute = OURS[group][name].partition(":")
     return getattr(import_part(module), attribute)

@@ -13,6 +13,7 @@ from regard.text.tokens import check_messages, check_text, given_texts, readable
 if TYPE_CHECKING:
     from regard.generation.generator import Generated
     from regard.models.model import Model
+    from regard.trace.trace import Trace
 
 MAX_WRITTEN = 256  # maximum tokens of a generated target
 
@@ -141,7 +142,7 @@ class Source:
             new.append(trace)
         return TracedTexts(new, old.texts, model, spelling(model._tokenizer), [False] * len(new))
 
-    def read_one(self, verb: str) -> Any:
+    def read_one(self, verb: str) -> "Trace":
         """Return the trace of a command's single text. Raise RegardError for several texts or an encoder-decoder."""
         traces = self.read().traces
         if len(traces) > 1:

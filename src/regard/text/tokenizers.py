@@ -318,7 +318,7 @@ class BertTokenizer:
         """Decode token ids to a text, including special tokens."""
         return self.backend_tokenizer.decode(ids, skip_special_tokens=False)
 
-    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> Any:
+    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str | None] | None:
         """Return the vocabulary's spelling of an id, or of each id."""
         spell = self.backend_tokenizer.id_to_token
         return spell(ids) if isinstance(ids, int) else [spell(number) for number in ids]
