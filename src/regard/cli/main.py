@@ -178,7 +178,7 @@ def regard(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command, or print its help without arguments. Exits with 0, 2 for bad input, or 130 for Ctrl-C."""
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     for name in ("stdout", "stderr"):
         if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # the shell closed it (>&-)
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
@@ -193,13 +193,13 @@ def main(arguments: list[str] | None = None) -> None:
 
     signal.signal(signal.SIGINT, interrupt)
     start.began[:] = [time.perf_counter()]
-    load_verbs(given[:1] if given and given[0] in NAMES else NAMES)
-    if not given or given[0] not in NAMES:  # other names may be plug-ins, which take time to read
+    load_verbs(words[:1] if words and words[0] in NAMES else NAMES)
+    if not words or words[0] not in NAMES:  # other names may be plug-ins, which take time to read
         for name, verb in plugins.others(plugins.QUESTIONS, verb_of_plugin).items():
             if name not in VERBS:
                 add_verb(name, verb)
     try:
-        code = app(given or ["--help"], standalone_mode=False)
+        code = app(words or ["--help"], standalone_mode=False)
         sys.stdout.flush()
     except RegardError as error:
         _fail_in_one_line(str(error))

@@ -174,10 +174,10 @@ class Answer(Tabular):
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
         """Return the answer as JSON types, in the format of `--json`. file: also write it to this file."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
-        own = {"format": self.format, "version": JSON_VERSION, "findings": self.findings()}
-        own |= {"texts": texts, "targets": targets} | self.data()
+        fields = {"format": self.format, "version": JSON_VERSION, "findings": self.findings()}
+        fields |= {"texts": texts, "targets": targets} | self.data()
         statuses = [asdict(status) for status in self.about.statuses]
-        data: dict[str, object] = plain_json_values(own | {"statuses": statuses})
+        data: dict[str, object] = plain_json_values(fields | {"statuses": statuses})
         if file is not None:
             write_json(data, Path(file), indent=None if self.one_line else 1)
         return data

@@ -32,7 +32,7 @@ def parts_html(parts: Iterable[RenderableType]) -> str:
 
 
 def tokens_html(
-    tokens: Sequence[str], values: Sequence[float | None], said: str, apart: Sequence[int] = (), full: float = 0.0
+    tokens: Sequence[str], values: Sequence[float | None], title: str, apart: Sequence[int] = (), full: float = 0.0
 ) -> str:
     """Return the HTML of a text. Each token's background is as strong as its number, which a tooltip shows.
 
@@ -45,10 +45,10 @@ def tokens_html(
         shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
         number = "" if value is None else f' title="{value:.2f}"'
         spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
-    if "full bar" not in said and any(value is not None for value in values):
-        said += f" (strongest color: {full:.2f})"
-    told = escape(visible(said.replace("full bar", "strongest color")))
-    return f'<div style="{FONT}"><div style="opacity:.75">{told}</div><div dir="auto">{" ".join(spans)}</div></div>'
+    if "full bar" not in title and any(value is not None for value in values):
+        title += f" (strongest color: {full:.2f})"
+    label = escape(visible(title.replace("full bar", "strongest color")))
+    return f'<div style="{FONT}"><div style="opacity:.75">{label}</div><div dir="auto">{" ".join(spans)}</div></div>'
 
 
 def _part_html(part: RenderableType) -> str:
@@ -64,9 +64,9 @@ def _part_html(part: RenderableType) -> str:
             f'<div style="flex:1 1 20em">{parts_html([cell])}</div>' for column in part.columns for cell in column.cells
         )
         return f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{cells}</div>'
-    said = _text_html(part)
-    style = LETTERS if DRAWN.search(said) else "white-space:pre-wrap"
-    return f'<div style="{style}">{said}</div>' if said.strip() else ""
+    text = _text_html(part)
+    style = LETTERS if DRAWN.search(text) else "white-space:pre-wrap"
+    return f'<div style="{style}">{text}</div>' if text.strip() else ""
 
 
 def _table_html(table: Table) -> str:
@@ -88,12 +88,12 @@ def _table_html(table: Table) -> str:
 def _text_html(text: RenderableType) -> str:
     """Convert styled terminal text to HTML spans. Red and blue become tones that are also readable on dark."""
     console = Console(file=io.StringIO(), highlight=False)
-    said = console.render_str(text) if isinstance(text, str) else text
-    assert isinstance(said, Text)
-    said = said.copy()
-    said.stylize_before(said.style)
+    styled = console.render_str(text) if isinstance(text, str) else text
+    assert isinstance(styled, Text)
+    styled = styled.copy()
+    styled.stylize_before(styled.style)
     made = []
-    for letters, style, _ in said.render(console):
+    for letters, style, _ in styled.render(console):
         css = style.get_html_style().replace("#800000", "#d0453a").replace("#008080", "#2b7bba") if style else ""
         made.append(f'<span style="{css}">{escape(letters)}</span>' if css else escape(letters))
     return "".join(made)
@@ -135,6 +135,6 @@ def attention_html(attention: AttentionMap | Call) -> str | None:
         return None
     tokens = shown.labels[1].tokens[:LONG]
     part = f", by and from the first {LONG} tokens" if max(shown.weights.shape[1:]) > LONG else ""
-    said = f"Mean attention received in {shown.name or 'this map'}{shown.item}{part}"
+    title = f"Mean attention received in {shown.name or 'this map'}{shown.item}{part}"
     special = [n for n, token in enumerate(tokens) if token.special]
-    return tokens_html([token.text for token in tokens], received, said, special)
+    return tokens_html([token.text for token in tokens], received, title, special)

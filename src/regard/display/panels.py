@@ -98,8 +98,8 @@ def decimals(values: Iterable[Any], digits: int = 2) -> int:
 
 def untold(panel: Panel, *texts: str) -> str:
     """Return a panel's caption, or "" if one of the texts shown with the panel contains it."""
-    said = panel.caption.removesuffix(".").lower()
-    return "" if any(said in text.lower() for text in texts) else panel.caption
+    caption = panel.caption.removesuffix(".").lower()
+    return "" if any(caption in text.lower() for text in texts) else panel.caption
 
 
 @dataclass(frozen=True)

@@ -74,15 +74,15 @@ class Query:
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Raise RegardError for wrong options, without a model. texts, targets: the number of texts and targets."""
-        for own in fields(self):
-            value, known, name = getattr(self, own.name), own.metadata, called(own.name)
+        for item in fields(self):
+            value, known, name = getattr(self, item.name), item.metadata, called(item.name)
             among, least, most = known["among"], known["least"], known["most"]
             if value is None and known["needed"]:
                 raise RegardError(f"{name} is needed: {known['needed']}")
             if value is not None and among and value not in among:
                 raise RegardError(f"{name}: got {value!r}, expected one of {', '.join(among)}")
             if isinstance(value, str) and not value.strip():
-                raise RegardError(f"{name} is empty: pass a {(known['metavar'] or own.name).lower()}")
+                raise RegardError(f"{name} is empty: pass a {(known['metavar'] or item.name).lower()}")
             if isinstance(value, int | float) and not least <= value <= most:
                 needs = f"{least} or more" if most == inf else f"{least} to {'2^63 - 1' if most == MAX_SEED else most}"
                 raise RegardError(f"{name}: got {value}, expected {needs}")

@@ -69,17 +69,17 @@ def in_lines(shares: Shares, room: int) -> Text:
     """Return a cell of named numbers in lines of `room` characters. A name and its number stay on one line."""
     line, used = Text(), 0
     for n, (name, value) in enumerate(shares.parts):
-        said = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
-        if used and used + len(GAP) + len(said) > room - len(shares.mark):
+        text = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
+        if used and used + len(GAP) + len(text) > room - len(shares.mark):
             if shares.one_line:
                 break
             line.append("\n")
             used = 0
         between = GAP if used else ""
-        name, _, own = said.rpartition(" ")
+        name, _, value_text = text.rpartition(" ")
         line.append(between + name, style="dim" if n < shares.apart else "")
-        line.append(f" {own}", style="dim")
-        used += len(between) + len(said)
+        line.append(f" {value_text}", style="dim")
+        used += len(between) + len(text)
     return line.append(shares.mark, style="dim") if shares.parts else Text("–", style="dim")
 
 
@@ -107,8 +107,8 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
         written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
         under = Text(" " * len(before))
         for place in line:
-            apart = place in strip.special or (strip.running and strip.values[place] is None)
-            special = "dim" if apart else ""
+            dimmed = place in strip.special or (strip.running and strip.values[place] is None)
+            special = "dim" if dimmed else ""
             written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
             written.append(gap)
             size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
@@ -116,11 +116,11 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
             bars = " " * size if value is None else terminal_height_characters([value], strip.full or 1.0) * size
             under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
         has = [strip.values[place] for place in line] if strip.running else strip.values
-        parts += [written, under] if any(each is not None for each in has) else [written]
+        parts += [written, under] if any(value is not None for value in has) else [written]
     hidden = len(lines) - MAX_LINES
     if hidden > 0:
-        told = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
-        parts.append(Text(told, style="dim"))
+        note = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
+        parts.append(Text(note, style="dim"))
     return parts
 
 
@@ -325,12 +325,12 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     """Draw the first parts as bars in a terminal. If the sum is meaningful, add rows for other parts and the sum."""
     write = partial(number_text, digits=panel.digits, unbounded=panel.unbounded, sign=panel.signed)
     grid = columns(panel.part, (panel.unit, "right"), "")
-    largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
+    largest = max((abs(value) for _, value in panel.parts if math.isfinite(value)), default=0.0)
     for name, value in panel.parts[:top]:
         grid.add_row(visible(name), write(value), terminal_bar(value, largest, panel.signed, BAR))
     rest = panel.parts[top:]
     if rest and panel.whole is not None:
-        grid.add_row(Text(other_panel_parts_name(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
+        grid.add_row(Text(other_panel_parts_name(len(rest)), style="dim"), write(sum(value for _, value in rest)), "")
     if panel.whole is not None:
         grid.add_row(Text("sum", style="bold"), write(panel.whole), "")
     left = f"{len(rest):,} smaller ones" if rest and panel.whole is None else ""
@@ -379,18 +379,18 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
         shown: Any = Group(*title, *lines, *_note_line(panel), *([] if panel.joined else [Text()]))
         cut = [0.25 + 0.5 * (n % 2) for n in range(len(panel.tokens))]
-        shades, said = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
-        shown._repr_html_ = partial(tokens_html, panel.tokens, shades, said, panel.special, panel.full or 1.0)
+        shades, label = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
+        shown._repr_html_ = partial(tokens_html, panel.tokens, shades, label, panel.special, panel.full or 1.0)
         return shown
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
              if (value := panel.values[n]) is not None]  # fmt: skip
-    parts.sort(key=lambda each: -abs(each[1]))
-    whole = sum(each for _, each in parts) if panel.signed else None
-    own = Bars(
+    parts.sort(key=lambda part: -abs(part[1]))
+    whole = sum(value for _, value in parts) if panel.signed else None
+    bars = Bars(
         name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole,
         signed=panel.signed, unbounded=panel.unbounded, digits=panel.digits,
     )  # fmt: skip
-    return _bars(own, width, top, more)
+    return _bars(bars, width, top, more)
 
 
 @drawn.register
@@ -400,13 +400,13 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
         (curve,) = panel.series
         bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
         step = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
-        each = max(1, round(step * len(curve.x) / len(bars)))
-        what = f"one {panel.x}" if each == 1 else f"the largest value of about {each} {panel.x}s"
+        points = max(1, round(step * len(curve.x) / len(bars)))
+        what = f"one {panel.x}" if points == 1 else f"the largest value of about {points} {panel.x}s"
         line = Text(f"  {terminal_height_characters(bars, panel.full)}", style="cyan")
         cut = " or more" * (max(bars) > panel.full)
         legend = f"Each bar is {what}. A full bar is {number_text(panel.full, panel.digits)} {panel.y}{cut}."
-        said = [Text(each, style="dim") for each in (legend, visible(panel.caption)) if each]
-        return panel_section(panel, line, *said)
+        lines = [Text(text, style="dim") for text in (legend, visible(panel.caption)) if text]
+        return panel_section(panel, line, *lines)
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))
     full = max((abs(y) for curve in panel.series for y in curve.y if y is not None and math.isfinite(y)), default=0.0)
     for curve in panel.series[:top]:

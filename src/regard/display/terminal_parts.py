@@ -74,8 +74,8 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
         verdict = "sum to the model's input within" if max(sums) < 1e-3 else "miss part of the model's input: up to"
         lines.append(f"embeddings  components {verdict} {max(sums):.1e}")
     for name, what in (("unknown", "to the tokenizer"), ("dropped", "by the tokenizer")):
-        found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, name)]
-        lines.append(f"{name:<12}" + (f"{some_of(found, MAX_NAMED_PARTS)} ({what})" if found else "none"))
+        parts = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, name)]
+        lines.append(f"{name:<12}" + (f"{some_of(parts, MAX_NAMED_PARTS)} ({what})" if parts else "none"))
     lines += [f"note        {note}" for note in note_sentences(statuses)]
     texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
     lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
@@ -99,15 +99,15 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
     return [Text(warning, style="yellow"), Text()]
 
 
-def sentences(found: Sequence[str]) -> RenderableType:
+def sentences(texts: Sequence[str]) -> RenderableType:
     """Return sentences as a bullet list, wrapped and indented."""
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
-    for sentence in found:
+    for sentence in texts:
         table.add_row(Text("•", style="dim"), Text(visible(sentence)))
     shown: Any = Padding(table, (0, 0, 1, 0), expand=False)
-    shown._repr_html_ = lambda: f"<ul>{''.join(f'<li>{escape(visible(each))}</li>' for each in found)}</ul>"
+    shown._repr_html_ = lambda: f"<ul>{''.join(f'<li>{escape(visible(text))}</li>' for text in texts)}</ul>"
     return shown
 
 

@@ -35,7 +35,7 @@ TABLE: list[list[Template]] = [
 ]  # fmt: skip
 MOST_ROWS = 14  # maximum rows of the first screen's table, for all texts together
 LETTERS = {1: 300, 2: 80}  # characters of a text or target on the first screen, by number of texts
-BESIDE = 2  # source tokens per row in addition to the first
+MOST_OTHERS = 2  # source tokens per row in addition to the first
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Alignment
 def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, AlignmentLink]]:
     """Return pairs of links for words that two texts translate differently, the clearest pairs first."""
     assert summary.target is not None
-    found: list[dict[str, AlignmentLink]] = []
+    by_word: list[dict[str, AlignmentLink]] = []
     for alignment in summary.target.alignments[:TEXTS]:
         source = summary.tokens[alignment.text]
         names = [spelling(source, word).casefold() for word in words(source)]
         links = sorted(links_of_alignment(summary, alignment), key=lambda link: link.weight)
-        found.append({link.word.casefold(): link for link in links
-                      if link.weight >= CLEAR and names.count(link.word.casefold()) == 1})  # fmt: skip
-    pairs = [(found[0][name], found[-1][name]) for name in found[0] if name in found[-1]]
+        by_word.append({name: link for link in links for name in [link.word.casefold()]
+                        if link.weight >= CLEAR and names.count(name) == 1})  # fmt: skip
+    pairs = [(link, by_word[-1][name]) for name, link in by_word[0].items() if name in by_word[-1]]
     pairs = [pair for pair in pairs if pair[0].translation.casefold() != pair[1].translation.casefold()]
     return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))
 
@@ -158,10 +158,11 @@ class Translation(Seen):
         rows: list[Row] = []
         for alignment in self.summary.target.alignments:
             for aligned in alignment.tokens:
-                own: Row = {"text": self.summary.labels[alignment.text], "token": aligned.token, "target": aligned.text}
+                token: Row = {"text": self.summary.labels[alignment.text], "token": aligned.token}
+                token |= {"target": aligned.text}
                 for name, row in (("written", aligned.written), ("read", aligned.read)):
-                    looks = own | {"as_it_is": name, "layer": row.layer if row else None}
-                    rows += [looks | {f"from_{key}": value for key, value in asdict(share).items()}
+                    head = token | {"as_it_is": name, "layer": row.layer if row else None}
+                    rows += [head | {f"from_{key}": value for key, value in asdict(share).items()}
                              for share in (row.top if row else ())]  # fmt: skip
         return rows
 
@@ -201,24 +202,23 @@ def _sources_table(summary: Summary) -> Table:
     few = summary.target.alignments[:TEXTS]
     rows: list[list[Cell]] = []
     left, marked = 0, False
-    for each in few:
-        source, shown = summary.tokens[each.text], shown_rows(summary, each, MOST_ROWS // len(few))
-        left += len(shown_rows(summary, each, len(each.tokens))) - len(shown)
+    for alignment in few:
+        source, shown = summary.tokens[alignment.text], shown_rows(summary, alignment, MOST_ROWS // len(few))
+        left += sum(bool(token.written and token.written.top) for token in alignment.tokens) - len(shown)
         for aligned, row in shown:
-            first, *others = row.top
-            named = [(called(share.token, source), share.weight) for share in others[:BESIDE]]
-            beside = Shares(named, digits=2, one_line=True, mark="*" * (row.apart > 0.5))
-            label = [summary.labels[each.text]][: len(few) - 1]
-            rows.append([*label, aligned.text, called(first.token, source), first.weight, beside])
+            first, *others = [(called(share.token, source), share.weight) for share in row.top[: 1 + MOST_OTHERS]]
+            second = Shares(others, digits=2, one_line=True, mark="*" * (row.apart > 0.5))
+            label = [summary.labels[alignment.text]][: len(few) - 1]
+            rows.append([*label, aligned.text, *first, second])
             marked |= row.apart > 0.5
-    sinks = " and attention sinks" * any(each.sinks for each in few)
+    sinks = " and attention sinks" * any(alignment.sinks for alignment in few)
     more = len(summary.target.alignments) - len(few)
     notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} not shown"] if left + more else []
     notes += [f"* most attention goes to special tokens{sinks}"] if marked else []
     title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {mean_or_head(few[0].head)})"
-    every = [Column("text"), Column("target"), Column("attends to"), Column("weight", 2, bar=True), Column("and to")]
+    columns = [Column("text"), Column("target"), Column("attends to"), Column("weight", 2, bar=True), Column("and to")]
     return Table(
-        name="Cross-attention", title=title, note="; ".join(notes), columns=every[len(few) == 1 :], rows=rows,
+        name="Cross-attention", title=title, note="; ".join(notes), columns=columns[len(few) == 1 :], rows=rows,
         screen=True, brief=True,
     )  # fmt: skip
 

@@ -217,7 +217,7 @@ def seen_of_source(
     lens: whether to compute the logit lens of each layer. how: as in `seen`.
     """
     reading, control = source.read(needs_model=lens), None
-    compared = [trace_word(reading.model, each, "--compare") for each in references]
+    compared = [trace_word(reading.model, reference, "--compare") for reference in references]
     if word is not None and compared:
         control = trace_control(reading.model, reading.traces, word, neutral)
     return seen(
@@ -270,7 +270,7 @@ def see(
             exist, or a trace comes with target, window, stride or model.
     """
     listed = [texts] if isinstance(texts, str | ShownTrace) else texts
-    if isinstance(listed, Sequence) and listed and all(isinstance(each, ShownTrace) for each in listed):
+    if isinstance(listed, Sequence) and listed and all(isinstance(trace, ShownTrace) for trace in listed):
         for name, value in (("target", target), ("window", window), ("stride", stride), ("model", model)):
             if value is not None:
                 raise RegardError(f"{name}: it controls how texts are traced: leave it out for a trace")
@@ -278,12 +278,12 @@ def see(
         references = listed_traces("references", references)
         control = None if control is None else listed_traces("control", control)
     else:
-        given, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
+        plain, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
         targets = None if target is None else _listed_texts_to_trace("target", target)
         opened = model if isinstance(model, Model) else load(model)
-        traces = opened.trace(given, target=targets, window=window, stride=stride)
+        traces = opened.trace(plain, target=targets, window=window, stride=stride)
         compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
-        references = [each.sides[0] for each in compared]
+        references = [trace.sides[0] for trace in compared]
         neutral: Any = SENTENCES if control is None else control
         control = trace_control(opened, traces, word, neutral) if words and word is not None else None
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
@@ -291,9 +291,9 @@ def see(
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
-def listed_traces(what: str, given: object) -> "list[Trace]":
+def listed_traces(what: str, traces: object) -> "list[Trace]":
     """Return reference or control traces as a list. Raises RegardError for anything else."""
-    listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
+    listed: list[Any] = list(traces) if isinstance(traces, Iterable) and not isinstance(traces, Trace) else [traces]
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
         raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")
     return listed

@@ -282,16 +282,17 @@ def _note_on_asterisks(sinks: bool) -> str:
 def cross_attention_tables(summary: Summary, target: Target) -> list[Panel]:
     """Return tables of the cross-attention to and from the followed word, layer by layer."""
     other = target.summary
-    to_word = [
-        (f"Target tokens that attend to {quoted(own.word)} of text {word.occurrence}", word, other.tokens[own.text])
-        for word, own in zip(target.to_words, summary.occurrences, strict=True)
+    words = [
+        (f"Target tokens that attend to {quoted(occurrence.word)} of text {word.occurrence}", word, other, occurrence)
+        for word, occurrence in zip(target.to_words, summary.occurrences, strict=True)
     ]
-    from_word = [
-        (f"Attention from {quoted(own.word)} of target {word.occurrence} to the text", word, summary.tokens[own.text])
-        for word, own in zip(target.of_words, other.occurrences, strict=True)
+    words += [
+        (f"Attention from {quoted(occurrence.word)} of target {word.occurrence} to the text", word, summary, occurrence)
+        for word, occurrence in zip(target.of_words, other.occurrences, strict=True)
     ]
     panels: list[Panel] = []
-    for title, word, tokens in [*to_word, *from_word]:
+    for title, word, side, occurrence in words:
+        tokens = side.tokens[occurrence.text]
         rows: list[list[Cell]] = [
             [str(read.layer), _top_tokens(word.written[n], tokens) if word.written else None, _top_tokens(read, tokens)]
             for n, read in enumerate(word.read)

@@ -52,8 +52,8 @@ class SeeQuery(Query):
         if self.compare and self.word is None:
             raise RegardError(f"{called('compare')} needs {called('word')}: it compares that word with others")
         if not all(self.references):
-            given = ",".join(self.compare)
-            raise RegardError(f"{called('compare')} {given!r}: expected words separated by commas, but one is empty")
+            words = ",".join(self.compare)
+            raise RegardError(f"{called('compare')} {words!r}: expected words separated by commas, but one is empty")
         if self.control is not None and not self.compare:
             raise RegardError(f"{called('control')} needs {called('word')} and {called('compare')}: pass all three")
 
@@ -103,10 +103,10 @@ def read_sentences(file: Path, word: str) -> list[str]:
     for n, line in enumerate(lines, 1):
         if line.strip() and (lacks := slot_problem(line.strip(), word)):
             raise RegardError(f"{what}: line {n}, {lacks}")
-    found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
-    if len(found) < MIN_SENTENCES:
-        raise RegardError(f"{what}: {len(found)} different sentences, expected {MIN_SENTENCES} or more, one per line")
-    return found
+    sentences = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if (count := len(sentences)) < MIN_SENTENCES:
+        raise RegardError(f"{what}: {count} different sentences, expected {MIN_SENTENCES} or more, one per line")
+    return sentences
 
 
 @dataclass(frozen=True, kw_only=True)
