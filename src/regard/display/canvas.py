@@ -70,7 +70,7 @@ HEAT_OVER = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, 0.7
 
 def tint(hue: str, part: float, ground: str = GROUND) -> str:
     """Mix the background with a colour. part: the fraction of the colour, 0 to 1."""
-    r, g, b = (own + (other - own) * part for own, other in zip(to_rgb(ground), to_rgb(hue), strict=True))
+    r, g, b = (channel + (other - channel) * part for channel, other in zip(to_rgb(ground), to_rgb(hue), strict=True))
     return to_hex((r, g, b))
 
 
@@ -99,7 +99,7 @@ class Plot(Figure):
         with as_written(self), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             super().draw(renderer)
-        codes = [int(said.split()[1]) for each in caught if (said := str(each.message)).startswith("Glyph ")]
+        codes = [int(text.split()[1]) for warned in caught if (text := str(warned.message)).startswith("Glyph ")]
         lost = dict.fromkeys(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes)
         svg = self.canvas.get_default_filetype() == "svg"
         then = "The SVG uses the fonts of the reader's computer." if svg else "They are drawn as boxes."
@@ -123,8 +123,8 @@ def write_texts_as_they_are(artist: Artist) -> list[str]:
     fonts = [*(name for name in SANS if name in here), *(name for name in FALLBACK_FONTS if name in here)]
     serif = [*(name for name in SERIF if name in here), *fonts, "serif"]
     for text in artist.findobj(Text):
-        own = serif if text.get_fontfamily()[-1] == "serif" else [*fonts, "sans-serif"]
-        text.set(fontfamily=own, usetex=False, parse_math=False)
+        family = serif if text.get_fontfamily()[-1] == "serif" else [*fonts, "sans-serif"]
+        text.set(fontfamily=family, usetex=False, parse_math=False)
     return fonts
 
 
@@ -203,7 +203,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
+    return list(dict.fromkeys(str(warning.message) for warning in caught if str(warning.message).startswith(MISSING)))
 
 
 def _fix_layout(figure: Figure) -> None:

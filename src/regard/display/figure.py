@@ -78,15 +78,15 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
     def into(axes: Axes) -> None:
-        axes.barh(places, sizes, color=[_colour_of_number(each, panel.signed) for each in numbers], height=0.75)
+        axes.barh(places, sizes, color=[_colour_of_number(value, panel.signed) for value in numbers], height=0.75)
         axes.set_yticks(places, [display_text(name, MAX_NAME) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
         for place, number, size in zip(places, numbers, sizes, strict=True):
             left = size < 0
-            said = number_text(number, panel.digits, panel.unbounded, panel.signed)
+            text = number_text(number, panel.digits, panel.unbounded, panel.signed)
             axes.annotate(
-                said, (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
+                text, (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
                 ha="right" if left else "left", fontsize=7,
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
@@ -106,9 +106,9 @@ def _table(panel: Table, small: bool) -> Drawing:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
     column = panel.columns[barred]
     parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, int | float))]
-    own = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0,
+    options = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0,
            "unbounded": column.unbounded}  # fmt: skip
-    return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
+    return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **options), small)  # type: ignore[arg-type]
 
 
 @_drawing.register
@@ -127,14 +127,15 @@ def _heat(panel: Heat, small: bool) -> Drawing:
         wide, high = min(wide, AREA[small][0]), AREA[small][1]
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small and panel.written is None
     letters = max(map(len, across), default=0)
-    each = max(MIN_NAME_INCHES, LETTER * letters) if letters <= UPRIGHT else MIN_NAME_INCHES
-    lines, names = _thinned_names(down, (high - 1.5) / MIN_NAME_INCHES), _thinned_names(across, (wide - 2.0) / each)
+    inches = max(MIN_NAME_INCHES, LETTER * letters) if letters <= UPRIGHT else MIN_NAME_INCHES
+    lines = _thinned_names(down, (high - 1.5) / MIN_NAME_INCHES)
+    names = _thinned_names(across, (wide - 2.0) / inches)
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
     if panel.sums is not None:
-        said = number_text(panel.sums.all, panel.digits, True, panel.signed)
-        below.append(f"{panel.sums.name}: {panel.unit} {said}")
+        text = number_text(panel.sums.all, panel.digits, True, panel.signed)
+        below.append(f"{panel.sums.name}: {panel.unit} {text}")
 
     def into(axes: Axes) -> None:
         heatmap(
@@ -187,8 +188,8 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        own = [_colour_of_number(value, panel.signed) for value in values]
-        axes.bar(range(len(values)), values, color=own, width=0.8)
+        colours = [_colour_of_number(value, panel.signed) for value in values]
+        axes.bar(range(len(values)), values, color=colours, width=0.8)
         axes.set_xticks(places, [display_text(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
@@ -199,7 +200,7 @@ def _strip(panel: Strip, small: bool) -> Drawing:
 
 def drawn_text_width(text: str) -> int | float:
     """Return a text's width in Latin characters. A wide East Asian character counts as 1.65."""
-    return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
+    return sum((1.65 if unicodedata.east_asian_width(character) in "WF" else 1.0 for character in text), 0.0)
 
 
 def _shaded_text(panel: Strip, full: int | float) -> Drawing:

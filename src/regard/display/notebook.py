@@ -75,12 +75,12 @@ def _table_html(table: Table) -> str:
 
     def row(cells: Iterable[RenderableType], kind: str, style: str) -> str:
         css = f"font-weight:{style or 'normal'};padding:.1em .6em;vertical-align:top;text-align"
-        each = zip(sides, map(_text_html, cells), strict=True)
-        made = [f'<{kind} style="{css}:{side}">{cell.strip()}</{kind}>' for side, cell in each]
+        sided = zip(sides, map(_text_html, cells), strict=True)
+        made = [f'<{kind} style="{css}:{side}">{cell.strip()}</{kind}>' for side, cell in sided]
         return f"<tr>{''.join(made)}</tr>"
 
     lines = zip(*(column.cells for column in table.columns), strict=True)
-    body = [row(cells, "td", str(own.style or "")) for own, cells in zip(table.rows, lines, strict=True)]
+    body = [row(cells, "td", str(table_row.style or "")) for table_row, cells in zip(table.rows, lines, strict=True)]
     head = row([column.header for column in table.columns], "th", "")
     return f'<table style="border-collapse:collapse">{head}{"".join(body)}</table>'
 

@@ -46,10 +46,10 @@ class Pen:
 
     def runs(self, x: Real, y: Real, runs: Sequence[Run], size: Real, room: Real) -> None:
         """Write several texts on one line, in a smaller size if they don't fit the room."""
-        wide = sum(text_width(said, part * size, bold) for said, _, bold, part in runs)
+        wide = sum(text_width(text, part * size, bold) for text, _, bold, part in runs)
         size = min(size, max(SMALLEST, size * room / max(1.0, wide)))
-        for said, colour, bold, part in runs:
-            for word in re.findall(r"\s+|\S+", said):  # word by word, so that errors in width don't add up
+        for text, colour, bold, part in runs:
+            for word in re.findall(r"\s+|\S+", text):  # word by word, so that errors in width don't add up
                 if not word.isspace():
                     self.text(x, y, word, part * size, colour, bold=bold)
                 x += text_width(word, part * size, bold)
@@ -107,11 +107,11 @@ class Pen:
                                 linewidth=min(1.6, 0.12 * min(wide / columns, high / rows)))  # fmt: skip
         axes.set(xlim=(0, columns), ylim=(rows, 0), xticks=[], yticks=[])
         axes.xaxis.tick_top()
-        for axis, own, room in ((axes.yaxis, names[0], high / rows), (axes.xaxis, names[1], wide / columns)):
-            letters = 1 if rotation or axis is axes.yaxis else max(map(len, own), default=1) * 0.75
-            step = -(-size * letters // room) if own else 1
-            places = range(0, len(own), max(1, int(step)))
-            axis.set_ticks([n + 0.5 for n in places], [own[n] for n in places])
+        for axis, labels, room in ((axes.yaxis, names[0], high / rows), (axes.xaxis, names[1], wide / columns)):
+            letters = 1 if rotation or axis is axes.yaxis else max(map(len, labels), default=1) * 0.75
+            step = -(-size * letters // room) if labels else 1
+            places = range(0, len(labels), max(1, int(step)))
+            axis.set_ticks([n + 0.5 for n in places], [labels[n] for n in places])
         if rotation:
             axes.tick_params(axis="x", rotation=rotation)
             for label in axes.get_xticklabels():
@@ -127,8 +127,8 @@ def mark(axes: Axes, x: Real, y: Real | None, which: int, colour: str, size: Rea
 
 def frame(axes: Axes, x: Real, y: Real, wide: Real = 1, high: Real = 1, line: Real = 1.8) -> None:
     """Draw a frame around one or more cells of axes."""
-    own = Rectangle((x, y), wide, high, fill=False, ec=INK, lw=line, gid="framed", clip_on=False, zorder=4)
-    axes.add_patch(own)
+    rectangle = Rectangle((x, y), wide, high, fill=False, ec=INK, lw=line, gid="framed", clip_on=False, zorder=4)
+    axes.add_patch(rectangle)
 
 
 def ribbon(x0: Real, x1: Real, wide: Real, lift: Real, up: int, unit: Real) -> list[tuple[Real, Real]]:

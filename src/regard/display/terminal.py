@@ -227,8 +227,8 @@ def _grid_of_named_numbers(panel: Table, rows: Sequence[Sequence[Cell]], width: 
     barred = any(column.bar for column in panel.columns) and room - SHARES >= MIN_COLUMN + APART
     room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
     cells = [
-        [in_lines(cell, room) if isinstance(cell, Shares) else text for cell, text in zip(row, own, strict=True)]
-        for row, own in zip(rows, texts, strict=True)
+        [in_lines(cell, room) if isinstance(cell, Shares) else text for cell, text in zip(row, written, strict=True)]
+        for row, written in zip(rows, texts, strict=True)
     ]
     return _grid_with_bars(panel, rows, cells, [None] * len(panel.columns), size)
 
@@ -238,7 +238,7 @@ def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str
     needs = []  # the width of each table with short bars
     for panel in panels:
         texts = [[cell_text(row[n], column) for row in panel.rows[:top]] for n, column in enumerate(panel.columns)]
-        names = [column_and_folded_width(c.name, own)[0] for c, own in zip(panel.columns, texts, strict=True)]
+        names = [column_and_folded_width(c.name, cells)[0] for c, cells in zip(panel.columns, texts, strict=True)]
         needs.append(SET_IN + total_column_width(names) + sum(SHORT + APART for c in panel.columns if c.bar))
     left = width - sum(needs) - len(needs) + 1
     if left < 0:
@@ -261,7 +261,7 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
     text = [column.digits is None for column in panel.columns]
     room, count = width - SET_IN, sum(column.bar for column in panel.columns)
     wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
-    own, left = [whole for whole, _ in sizes], room - total_column_width(wanted)
+    widths, left = [whole for whole, _ in sizes], room - total_column_width(wanted)
     longest = min(BAR, left // count - APART) if count else 0
     longest = longest if longest >= SHORT else 0
     bars = (longest + APART) * count if longest else 0
@@ -269,16 +269,16 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
         known = [(*size, is_text) for size, is_text in zip(sizes, text, strict=True)]
         least = [min(whole, MIN_COLUMN) if is_text else folded for whole, folded, is_text in known]
         kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
-        own = [whole if is_text else folded for whole, folded, is_text in known[:kept]]
-    most = min(max(own, default=0), room)  # cells of the widest column of text
-    while most > MIN_COLUMN and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
+        widths = [whole if is_text else folded for whole, folded, is_text in known[:kept]]
+    most = min(max(widths, default=0), room)  # cells of the widest column of text
+    while most > MIN_COLUMN and total_column_width(_folded_column_widths(widths, text, most)) + bars > room:
         most -= 1
-    return _folded_column_widths(own, text, most), longest
+    return _folded_column_widths(widths, text, most), longest
 
 
 def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
     """Return the widths of columns, limiting text columns to `most`."""
-    return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
+    return [min(width, most) if is_text else width for width, is_text in zip(widths, text, strict=False)]
 
 
 def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:

@@ -78,7 +78,7 @@ def exactly_split(parts: str, whole: str, error: float) -> str:
 
 def named(tokens: Sequence[Token], number: int) -> str:
     """Quote a token for a sentence. If it is a piece of a word, also quote the word."""
-    word = next(each for each in words(tokens) if number in each)
+    word = next(span for span in words(tokens) if number in span)
     return quoted(tokens[number].text) + (f" of {quoted(spelling(tokens, word))}" if len(word) > 1 else "")
 
 
@@ -93,20 +93,20 @@ def numbered(tokens: Sequence[Token], number: int) -> str:
 
 def place_in_brackets(tokens: Sequence[Token], number: int, numbered: bool = True) -> str:
     """Return a token's number and its message in a chat, in brackets to follow its name, or "" if both are missing."""
-    said = ", ".join(part for part in (str(number) if numbered else "", tokens[number].turn) if part)
-    return f" ({said})" if said else ""
+    text = ", ".join(part for part in (str(number) if numbered else "", tokens[number].turn) if part)
+    return f" ({text})" if text else ""
 
 
 def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
     """Quote a word for a sentence, with its message in a chat, and its first token's number if it is repeated."""
-    others = [spelling(tokens, each).casefold() for each in words(tokens) if set(each).isdisjoint(word)]
+    others = [spelling(tokens, span).casefold() for span in words(tokens) if set(span).isdisjoint(word)]
     return quoted(called) + place_in_brackets(tokens, word[0], called.casefold() in others)
 
 
 def called(token: int, tokens: Sequence[Token]) -> str:
     """Return a token's text, with its number if the token is repeated, and with its message in a chat."""
     text = tokens[token].text
-    return text + place_in_brackets(tokens, token, [each.text for each in tokens].count(text) > 1)
+    return text + place_in_brackets(tokens, token, [other.text for other in tokens].count(text) > 1)
 
 
 def state_name(n: int) -> str:

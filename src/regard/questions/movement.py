@@ -41,8 +41,8 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
         sentences = []
         if side.massive:
             left_out = listed([
-                f"{quoted(each.name)}{f' {each.of}' if each.of else ''} ({each.times:.0f} times the median length)"
-                for each in side.massive
+                f"{quoted(out.name)}{f' {out.of}' if out.of else ''} ({out.times:.0f} times the median length)"
+                for out in side.massive
             ])  # fmt: skip
             sentences.append(f"Cosines say little for massive activations: {visible(left_out)}.")
         if not compared:
@@ -93,7 +93,7 @@ def _stacks_with_word(summary: Summary) -> Iterator[tuple[Part | None, Summary]]
     read: list[tuple[Part | None, Summary]] = [(None, summary)]
     if summary.target is not None:
         read = [("encoder", summary), ("decoder", summary.target.summary)]
-    return ((part, own) for part, own in read if own.occurrences)
+    return ((part, stack) for part, stack in read if stack.occurrences)
 
 
 def _path_data(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
@@ -159,7 +159,7 @@ def missing(word: str, why: str) -> str:
 
 def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:
     """Return a table of each layer's residual update, split into attention (by token) and the rest of the layer."""
-    occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
+    occurrence = next(other for other in summary.occurrences if other.label == word.occurrence)
     steps = word.updates or []
     crosses = any(step.cross for step in steps)
     texts = source if crosses and source is not None else summary
@@ -167,8 +167,8 @@ def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summar
     rows: list[list[Cell]] = []
     for step in steps:
         attention = step.cross or step.attention
-        top = [(called(own.token, tokens) + ", sink" * (own.token in sinks), own.share)
-               for own in (attention.top if attention else ())]  # fmt: skip
+        top = [(called(part.token, tokens) + ", sink" * (part.token in sinks), part.share)
+               for part in (attention.top if attention else ())]  # fmt: skip
         shares = [None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]]
         rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, Shares(top, signed=True)])
     note = "Contributions to the residual update sum to 1. Rest: feed-forward and norms. "

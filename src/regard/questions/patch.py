@@ -75,18 +75,18 @@ def trivial_patches(
     """
     if ends[0] == ends[1]:
         return ()
-    found: list[tuple[int, int, Reason]] = []
+    trivial: list[tuple[int, int, Reason]] = []
     last = len(trace_of_patched_stack(run, part).hidden_states) - 1
     for row, layer in enumerate(layers):
         state = 0 if layer == "input" else layer + 1
         for column, (here, there) in enumerate(places):
             reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
-            alone = all(each == ends[0] for n, each in enumerate(outcomes[row]) if n != column)
+            alone = all(value == ends[0] for n, value in enumerate(outcomes[row]) if n != column)
             if (reached or estimated) and _same_outside_patch(run, source, part, state, here, there):
-                found.append((row, column, "elsewhere"))
+                trivial.append((row, column, "elsewhere"))
             elif state == last and part != "encoder" and (alone if estimated else reached):
-                found.append((row, column, "read"))
-    return tuple(found)
+                trivial.append((row, column, "read"))
+    return tuple(trivial)
 
 
 def _same_outside_patch(
@@ -298,6 +298,6 @@ class PatchSweep(Answer):
 
     def data(self) -> dict[str, object]:
         """Return all fields, the status, and the fraction for each patch."""
-        own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
-        own = ({} if self.method is None else {"method": self.method}) | own
-        return own | {"status": asdict(self.status), "measure": self.measure, "shares": self.shares}
+        fields = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
+        fields = ({} if self.method is None else {"method": self.method}) | fields
+        return fields | {"status": asdict(self.status), "measure": self.measure, "shares": self.shares}

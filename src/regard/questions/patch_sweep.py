@@ -84,8 +84,8 @@ def patch_sweep(
         ways = "'positions'" + " or 'heads'" * (what in OF_HEADS)
         raise RegardError(f"by: got {by!r}, but {what} can be patched by {ways}")
     if not isinstance(outcome, Outcome):
-        given = type(outcome).__name__
-        raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
+        kind = type(outcome).__name__
+        raise RegardError(f"outcome: got {kind}, expected an Outcome, such as outcomes.probability(...)")
     if model.pairs != (targets is not None):
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
@@ -228,7 +228,7 @@ def attribution_patching(
     layers: tuple[Layer, ...] = ("input", *range(len(states) - 1))
     columns = tuple(f"{token.text} {n}" for n, token in enumerate(run.tokens))
     start = float(value.detach())
-    outcomes = [[start + each for each in row.tolist()] for row in changes]
+    outcomes = [[start + change for change in row.tolist()] for row in changes]
     name = f"{outcome.name}, estimated by gradients"
     ends = start, outcome.of(source)
     places = [((n,), (n,)) for n in range(len(columns))]

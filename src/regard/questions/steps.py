@@ -117,7 +117,7 @@ def _weights_table(answer: "Steps", record: "HeadSteps", where: str) -> Table:
     columns = record.products, record.scores, record.exponentials, record.weights, fractions
     rows: list[list[Cell]] = [[_key_name(answer, n), *(float(c[n]) for c in columns)] for n in sorted(keys[:KEYS])]
     if rest:
-        sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, fractions))
+        sums = (float(values[rest].sum()) for values in (record.exponentials, record.weights, fractions))
         rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
     if record.sink is not None:
         weight = 1 - float(record.weights.sum())
@@ -142,8 +142,8 @@ def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -
     ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
     hidden = record.scores.isinf().tolist()
     rows: list[list[Cell]] = [
-        [_key_name(answer, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
-         *(None if hidden[n] else float(each[n]) for _, each in ends)]
+        [_key_name(answer, n) + " (masked)" * hidden[n], *(float(values[n]) for _, values in steps),
+         *(None if hidden[n] else float(values[n]) for _, values in ends)]
         for n in range(len(hidden))
     ]  # fmt: skip
     root = f" = {usual_scale(record)}" if usual_scale(record) else ""
@@ -192,7 +192,7 @@ class Steps(TracesAnswer):
     def findings(self) -> list[str]:
         """Return a sentence on each word token's most attended token. For a single token, explain the weight."""
         if len(self.found) > 1:
-            return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
+            return [sentences(TABLE[:1], _sentence_numbers(self, *row))[0] for row in self.found[:MAX_SENTENCES]]
         return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
 
     def title(self) -> str:
@@ -206,10 +206,10 @@ class Steps(TracesAnswer):
 
     def rows(self) -> list[Row]:
         """List one row per key and token of the word: the key's numbers, and its fraction of the context vector."""
-        apart = {sink.token for sink in self.sinks}
+        sink_tokens = {sink.token for sink in self.sinks}
         return [
             {
-                "token": query, "key": n, "text": key.text, "special": key.special, "sink": n in apart,
+                "token": query, "key": n, "text": key.text, "special": key.special, "sink": n in sink_tokens,
                 "product": float(record.products[n]), "scaled": float(record.scaled[n]),
                 "capped": float(record.capped[n]), "bias": float(record.bias[n]),
                 "score": None if record.scores[n].isinf() else float(record.scores[n]),
@@ -222,11 +222,11 @@ class Steps(TracesAnswer):
 
     def data(self) -> dict[str, object]:
         """Return every number and vector of all steps. A masked score is null."""
-        queries = [{"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
+        queries = [{"token": n, **{item.name: getattr(record, item.name) for item in fields(record)}}
                    for n, record in self.found]  # fmt: skip
         tokens, sinks = [asdict(token) for token in self.tokens], [asdict(sink) for sink in self.sinks]
-        own = {"text": self.about.texts[0][0], "tokens": tokens, "sinks": sinks}
-        return {**own, "layer": self.layer, "head": self.head, "queries": queries}
+        content = {"text": self.about.texts[0][0], "tokens": tokens, "sinks": sinks}
+        return {**content, "layer": self.layer, "head": self.head, "queries": queries}
 
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
@@ -250,5 +250,5 @@ class Steps(TracesAnswer):
 def steps(trace: Trace, word: str, layer: int = 0, head: int = 0) -> Steps:
     """Compute every step of each token of a word in one head. Layers and heads count from 0 (-1 is the last)."""
     layer, head = check_layer(trace, layer), check_head(trace, head)
-    found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
-    return Steps(word, layer, head, trace.tokens, sinks(trace), found, about=Read.of(trace), traces=[trace])
+    records = [(n, head_steps(trace, n, layer, head)) for occurrence in trace.word(word) for n in occurrence.tokens]
+    return Steps(word, layer, head, trace.tokens, sinks(trace), records, about=Read.of(trace), traces=[trace])

@@ -131,7 +131,7 @@ class Tokens(Answer):
         if len(self.found) == 1:
             return sentences(TABLE, _text_numbers(*self.found[0]))
         texts = enumerate(self.found[:MAX_TEXTS], 1)
-        return [said for n, text in texts for said in sentences(SEVERAL_TEXTS, {"number": n} | _text_numbers(*text))]
+        return [line for n, text in texts for line in sentences(SEVERAL_TEXTS, {"number": n} | _text_numbers(*text))]
 
     def title(self) -> str:
         """Return the title, which names the tokenizer."""
@@ -149,7 +149,7 @@ class Tokens(Answer):
 
     def data(self) -> dict[str, object]:
         """Return the tokenizer's name and each text's tokens."""
-        return {"tokenizer": self.name, "tokens": [[asdict(token) for token in each] for _, each in self.found]}
+        return {"tokenizer": self.name, "tokens": [[asdict(token) for token in text] for _, text in self.found]}
 
 
 def tokens(texts: Sequence[str], tokenizer: str | None = None) -> Tokens:
@@ -161,8 +161,8 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None) -> Tokens:
     if "" in texts:
         raise RegardError("a text is empty: needs at least one character")
     about = Read(tuple((text, None) for text in texts))
-    found = list(zip(texts, _tokenize_texts(texts, tokenizer), strict=True))
-    return Tokens(tokenizer or "the default model", found, about=about)
+    pairs = list(zip(texts, _tokenize_texts(texts, tokenizer), strict=True))
+    return Tokens(tokenizer or "the default model", pairs, about=about)
 
 
 def _tokenize_texts(texts: Sequence[str], tokenizer: str | None) -> list[Sequence[Token]]:
@@ -175,4 +175,4 @@ def _tokenize_texts(texts: Sequence[str], tokenizer: str | None) -> list[Sequenc
         return [cl100k_tokens(text, encoding) for text in texts]
     opened, several = load_tokenizer(tokenizer), len(texts) > 1
     named = [(text, f"text {n}" if several else "text") for n, text in enumerate(texts, 1)]
-    return [encode(opened, check_text(*each)).tokens for each in named]
+    return [encode(opened, check_text(*pair)).tokens for pair in named]

@@ -66,13 +66,13 @@ class Occurrence(Tabular):
         head: None for the mean of heads. kind: "special" for all special tokens together, "sink" for an attention sink,
         "token" for the largest other weights.
         """
-        found: list[Row] = []
-        for each in (*self.attends, *self.heads):
-            named: Row = {"occurrence": self.label, "word": self.word, "layer": each.layer, "head": each.head}
-            for kind, shares in (("token", each.top), ("sink", each.sinks)):
-                found += [named | {"kind": kind} | asdict(share) for share in shares]
-            found.append(named | {"kind": "special", "token": None, "text": None, "weight": each.special})
-        return found
+        rows: list[Row] = []
+        for row in (*self.attends, *self.heads):
+            named: Row = {"occurrence": self.label, "word": self.word, "layer": row.layer, "head": row.head}
+            for kind, shares in (("token", row.top), ("sink", row.sinks)):
+                rows += [named | {"kind": kind} | asdict(share) for share in shares]
+            rows.append(named | {"kind": "special", "token": None, "text": None, "weight": row.special})
+        return rows
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,13 @@ Found = Sequence[tuple[int, Sequence[Word]]]  # each text's number and the words
 
 def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:
     """Find the occurrences of a word in each text. Raise a RegardError that names a text without the word."""
-    found = []
+    words = []
     for number, trace in enumerate(traces):
         try:
-            found.append((number, trace.word(word)))
+            words.append((number, trace.word(word)))
         except RegardError as error:
             raise RegardError(f"text {number + 1}: {error}" if len(traces) > 1 else str(error)) from None
-    return found
+    return words
 
 
 @dataclass(frozen=True)
@@ -205,12 +205,12 @@ def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
 def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trace]) -> list[OccurrencePair]:
     """Compare every two occurrences, state by state, up to the last hidden state."""
     embeddings, vectors = [], []  # per occurrence: token embeddings; vectors with lengths
-    for own, trace in zip(occurrences, traces, strict=True):
+    for occurrence, trace in zip(occurrences, traces, strict=True):
         kept, learned = kept_numbers(trace.hidden_states), trace.token_embeddings
-        embeddings.append(None if learned is None else learned[own.tokens])
+        embeddings.append(None if learned is None else learned[occurrence.tokens])
         states = [trace.hidden_states[n] if n in kept else None for n in range(len(trace.hidden_states) - 1)]
         means = [
-            None if rows is None else rows[own.tokens].mean(0).double()
+            None if rows is None else rows[occurrence.tokens].mean(0).double()
             for rows in (learned, *states, trace.last_hidden_state)
         ]
         vectors.append([None if mean is None else (mean, float(mean.norm())) for mean in means])
@@ -227,9 +227,9 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
 
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
     """Compare the vectors of a reference word (means over its tokens) with those of an occurrence."""
-    own, learned = not_special(reference), None
+    tokens, learned = not_special(reference), None
     if reference.token_embeddings is not None and trace.token_embeddings is not None:
-        learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
+        learned = cosine(reference.token_embeddings[tokens].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
     states = state_cosines_to_reference(trace, occurrence.as_word(), reference)
     assert states[-1] is not None
     return ComparedWord(reference.text, occurrence.label, learned, states[-1], states)
@@ -269,25 +269,25 @@ def word_updates(
     if not occurrences:
         return []
     try:
-        layers = updates_of_places(trace, [own.tokens for own in occurrences], top)
+        layers = updates_of_places(trace, [occurrence.tokens for occurrence in occurrences], top)
     except RegardError as error:
         if len(occurrences) == 1:
             return [WordUpdates(occurrences[0].label, None, str(error))]
-        return [words for own in occurrences for words in word_updates(trace, [own], top, sinks)]
+        return [words for occurrence in occurrences for words in word_updates(trace, [occurrence], top, sinks)]
     tokens = trace.sides[-1].tokens
     counted = torch.zeros(len(occurrences), len(tokens), dtype=torch.bool)
     counted[:, other_words(tokens, (), sinks)] = True
-    found: list[list[Brought]] = []
-    for row, own in zip(counted, occurrences, strict=True):
-        row[own.tokens] = False
-        found.append([])
+    brought: list[list[Brought]] = []
+    for row, occurrence in zip(counted, occurrences, strict=True):
+        row[occurrence.tokens] = False
+        brought.append([])
     for updates, shares in layers:
         largest = [] if shares is None else zip(*map(Tensor.tolist, (shares * counted).max(1)), strict=True)
         for n, (share, token) in enumerate(largest):
             if share > 0:
-                found[n].append(Brought(updates[n].layer, token, tokens[token].text, share))
-    largest_of = [max(tokens, key=lambda token: token.share, default=None) for tokens in found]
+                brought[n].append(Brought(updates[n].layer, token, tokens[token].text, share))
+    largest_of = [max(tokens, key=lambda token: token.share, default=None) for tokens in brought]
     return [
-        WordUpdates(own.label, [updates[n] for updates, _ in layers], None, most)
-        for n, (own, most) in enumerate(zip(occurrences, largest_of, strict=True))
+        WordUpdates(occurrence.label, [updates[n] for updates, _ in layers], None, most)
+        for n, (occurrence, most) in enumerate(zip(occurrences, largest_of, strict=True))
     ]

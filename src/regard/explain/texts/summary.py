@@ -261,8 +261,8 @@ def _predicted_places_of_text(
     trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
 ) -> list[tuple[int, str | None]]:
     """Return the tokens of a text at which predictions are shown, each with its occurrence's label or None."""
-    own = [(o.label, o.tokens) for o in seen if o.text == number]
-    return spoken(trace, own) if not writes or word is None else written(own)
+    places = [(o.label, o.tokens) for o in seen if o.text == number]
+    return spoken(trace, places) if not writes or word is None else written(places)
 
 
 def layer_looked_at(summary: Summary) -> int | None:
@@ -330,6 +330,6 @@ def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Col
         step = max(1, AT_ONCE // (heads * size))
         for start in range(0, length, step):
             block = weights[:, start : start + step].mean(0) if head is None else weights[head, start : start + step]
-            for i, found in enumerate(attended(block, trace.tokens, n, head, top, sinks, whole=False), start):
-                table[i].append(found)
+            for i, row in enumerate(attended(block, trace.tokens, n, head, top, sinks, whole=False), start):
+                table[i].append(row)
     return table

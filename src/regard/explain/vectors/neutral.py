@@ -96,13 +96,13 @@ def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] =
 
     A layer's median is over the tokens of `traces` that aren't special. others: compared with it as well.
     """
-    found = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
+    largest = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
     for n in range(len(traces[0].hidden_states)):
         lengths = {id(trace): trace.hidden_states[n].double().norm(dim=1).cpu() for trace in (*traces, *others)}
         median = torch.cat([lengths[id(trace)][not_special(trace)] for trace in traces]).median()
-        for each, length in lengths.items():
-            found[each] = torch.maximum(found[each], length / median.clamp_min(1e-30))
-    return found
+        for key, length in lengths.items():
+            largest[key] = torch.maximum(largest[key], length / median.clamp_min(1e-30))
+    return largest
 
 
 def massive_activations(
@@ -113,8 +113,8 @@ def massive_activations(
     named = [("word", word.text, label, trace, list(word.tokens))
              for (trace, word), label in zip(words, labels, strict=True)]  # fmt: skip
     named += [("reference", reference.text, "", reference, not_special(reference)) for reference in references]
-    found = [Massive(kind, name, of, float(times[id(trace)][at].max())) for kind, name, of, trace, at in named]
-    return [massive for massive in found if massive.times > MASSIVE]
+    results = [Massive(kind, name, of, float(times[id(trace)][at].max())) for kind, name, of, trace, at in named]
+    return [massive for massive in results if massive.times > MASSIVE]
 
 
 def neutral(
@@ -166,13 +166,13 @@ def largest_difference(
     ends: for each reference, its cosine to each occurrence in the last state. in_control: as `neutral` returns it.
     Returns None for a single reference word, or unless there are two occurrences.
     """
-    apart = [one[0] - one[1] for one in ends if len(one) == 2]
-    if len(apart) < len(ends) or not in_control or len(apart) < 2 or max(apart) == min(apart):
+    differences = [one[0] - one[1] for one in ends if len(one) == 2]
+    if len(differences) < len(ends) or not in_control or len(differences) < 2 or max(differences) == min(differences):
         return None
-    plus, minus = (references[apart.index(pick(apart))] for pick in (max, min))
+    plus, minus = (references[differences.index(pick(differences))] for pick in (max, min))
     rows = []
     for trace, word in in_control:
-        pairs = zip(*(state_cosines_to_reference(trace, word, each) for each in (plus, minus)), strict=True)
+        pairs = zip(*(state_cosines_to_reference(trace, word, reference) for reference in (plus, minus)), strict=True)
         rows.append([None if a is None or b is None else a - b for a, b in pairs])
     return Difference((plus.text, minus.text), *_mean_and_range(rows))
 
@@ -182,7 +182,7 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
     low, high = neutral.low[-1], neutral.high[-1]
     if low is None or high is None or not math.isfinite(cosine):
         return None
-    shown, least, most = (float(f"{each:z.2f}") for each in (cosine, low, high))
+    shown, least, most = (float(f"{value:z.2f}") for value in (cosine, low, high))
     return "towards" if shown > most else "away from" if shown < least else None
 
 
@@ -192,12 +192,12 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
     The last is for the last hidden states. A state that one of the traces lacks is None.
     """
     tokens = not_special(reference)
-    held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
-    found: list[float | None] = [
-        cosine(vector(trace.hidden_states[n], word), reference.hidden_states[n][tokens].mean(0)) if n in held else None
+    kept = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
+    cosines: list[float | None] = [
+        cosine(vector(trace.hidden_states[n], word), reference.hidden_states[n][tokens].mean(0)) if n in kept else None
         for n in range(len(trace.hidden_states) - 1)
     ]
-    return [*found, cosine(vector(trace.last_hidden_state, word), reference.last_hidden_state[tokens].mean(0))]
+    return [*cosines, cosine(vector(trace.last_hidden_state, word), reference.last_hidden_state[tokens].mean(0))]
 
 
 def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:

@@ -51,12 +51,12 @@ def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
     """Compare words or tokens of one or several texts with each other, in one table per hidden state."""
-    found = [states_of(trace, place) for trace, place in places]
-    shapes = {tuple(each.shape) for each in found}
+    states = [states_of(trace, place) for trace, place in places]
+    shapes = {tuple(state.shape) for state in states}
     if len(shapes) > 1:
         listed = ", ".join(f"{n} states of width {m}" for n, m in sorted(shapes))
         raise RegardError(f"vectors of different models cannot be compared: {listed}")
-    vectors = torch.stack(found, 1)  # (N, p, M)
+    vectors = torch.stack(states, 1)  # (N, p, M)
     return table(vectors, vectors, measure)
 
 

@@ -91,8 +91,8 @@ def check_layer(trace: Trace, layer: int) -> int:
 
 def check_head(trace: Trace, head: int) -> int:
     """Check a head of a trace (-1 is the last), and return its number from 0."""
-    held = held_attention_calls(trace)
-    return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
+    calls = held_attention_calls(trace)
+    return from_zero("head", head, trace.attention[calls[0]].shape[0], f"{trace.status.model} has")
 
 
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:

@@ -72,8 +72,8 @@ def sinks_of(
     size = len(tokens)
     known = [None] * len(maps) if received is None else received
     of_text = [
-        (weights, own)
-        for weights, own in zip(maps, known, strict=True)
+        (weights, sums)
+        for weights, sums in zip(maps, known, strict=True)
         if weights.shape[2] == size and (not itself or weights.shape[1] == size)
     ]
     if not of_text:
@@ -83,31 +83,31 @@ def sinks_of(
     least[0] = FIRST if causal else EXCESS
     candidates = torch.tensor([not token.special for token in tokens])
     seen_by, above, parts = torch.zeros(size, dtype=torch.float64), [], []
-    for weights, own in of_text:
+    for weights, sums in of_text:
         seen, equal = equal_shares(weights, itself)
         seen_by = torch.maximum(seen_by, seen.amin(0))
         queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
-        if own is None:
+        if sums is None:
             few = math.prod(weights.shape) <= BAND  # then reading the matrix is faster
-            own = torch.stack([each.double().sum(0) for each in weights.dense().cpu()]) if few else weights.received()
-        own, equal = own.cpu().double(), equal / queries
+            sums = torch.stack([head.double().sum(0) for head in weights.dense().cpu()]) if few else weights.received()
+        sums, equal = sums.cpu().double(), equal / queries
         # `own` includes a token's weight on itself. Without it, no excess is larger, so few tokens need to be read
         # below.
-        above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
-        parts.append((weights, own, queries, equal))
+        above.append((sums / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
+        parts.append((weights, sums, queries, equal))
     enough = seen_by >= SEEN_BY
     enough[0] |= causal and bool(seen_by[0] > 0)
-    found = []
+    results = []
     for token in (candidates & enough & (torch.cat(above).double().mean(0) > 0.5)).nonzero()[:, 0].tolist():
         shares, excess = [], []
-        for weights, own, queries, equal in parts:
+        for weights, sums, queries, equal in parts:
             itself_too = weights[:, token, token].cpu().double() if itself else 0.0
-            shares.append((own[:, token] - itself_too) / queries[:, token])
+            shares.append((sums[:, token] - itself_too) / queries[:, token])
             excess.append((shares[-1] - equal[:, token]) / (1 - equal[:, token]).clamp(min=1e-9))
         heads = float((torch.cat(excess) >= least[token]).double().mean())
         if heads > 0.5:
-            found.append(Sink(token, tokens[token].text, float(torch.cat(shares).mean()), heads))
-    return found
+            results.append(Sink(token, tokens[token].text, float(torch.cat(shares).mean()), heads))
+    return results
 
 
 def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:
@@ -116,14 +116,14 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     h is 1 if all heads see the same keys. itself: leave out a query's weight on its own token.
     """
     heads, length, size = weights.shape
-    given = weights.given  # keys without any weight aren't seen
-    bias, mask = (weights.rule.bias, weights.rule.mask) if given is None else (given.log(), None)
+    own_weights = weights.given  # keys without any weight aren't seen
+    bias, mask = (weights.rule.bias, weights.rule.mask) if own_weights is None else (own_weights.log(), None)
     if bias is None and (mask is None or mask.only_band):
         low, high = (None, None) if mask is None else (mask.low, mask.high)
         seen, equal = _band_shares(low, high, length, size, itself)
         return seen[None], equal[None]
-    apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and mask.by_head)
-    rows = heads if apart else 1
+    by_head = (bias is not None and bias.shape[1] > 1) or (mask is not None and mask.by_head)
+    rows = heads if by_head else 1
     seen, equal = torch.zeros(rows, size, dtype=torch.float64), torch.zeros(rows, size, dtype=torch.float64)
     one, columns, step = slice(0, 1), slice(0, size), max(1, BAND // size)
     for head in range(rows):
@@ -157,12 +157,12 @@ def _band_shares(low: int | None, high: int | None, length: int, size: int, itse
     first = torch.zeros(length, dtype=torch.long) if low is None else (query + low).clamp(0, size)
     last = torch.full((length,), size) if high is None else (query + high + 1).clamp(0, size)
     last = torch.maximum(first, last)
-    found = []
+    shares = []
     for part in (torch.ones(length, dtype=torch.float64), 1 / (last - first).clamp(min=1).double()):
         change = torch.zeros(size + 1, dtype=torch.float64)
         change.index_add_(0, first, part).index_add_(0, last, -part)
         total = change.cumsum(0)[:size]
         if itself:
             total = total - torch.where((first <= query) & (query < last), part, 0.0)
-        found.append(total)
-    return found[0].round(), found[1].clamp(min=0)
+        shares.append(total)
+    return shares[0].round(), shares[1].clamp(min=0)

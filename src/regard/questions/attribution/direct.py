@@ -122,12 +122,12 @@ def short_heads(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 def _heads_by_source(result: "Attribution") -> Heads:
     """Return each source token's contribution by row (stack, whether cross-attention, layer) and head."""
     heads: Heads = {}
-    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
-        if each.kind == "attention" and each.head is not None:
-            assert each.layer is not None and each.source is not None  # noqa: PT018
-            row = each.side, each.cross, each.layer
+    for writer, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        if writer.kind == "attention" and writer.head is not None:
+            assert writer.layer is not None and writer.source is not None  # noqa: PT018
+            row = writer.side, writer.cross, writer.layer
             empty = [0.0] * len(result.tokens[_text_of_row(row)])
-            heads.setdefault(row, {}).setdefault(each.head, empty)[each.source] += value
+            heads.setdefault(row, {}).setdefault(writer.head, empty)[writer.source] += value
     order = {None: 0, "encoder": 1, "decoder": 2}
     return dict(sorted(heads.items(), key=lambda item: (order[item[0][0]], item[0][2], item[0][1])))
 
@@ -144,7 +144,7 @@ def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
     columns, known = range(1 + max(map(max, heads.values()))), list(dict.fromkeys(map(tuple, texts)))
     behind = Behind(
         note="The head's contribution, split by the token that it attends to.",
-        texts=[TokenText(text := [token.text for token in own], text_direction("".join(text))) for own in known],
+        texts=[TokenText(text := [token.text for token in tokens], text_direction("".join(text))) for tokens in known],
         of=[known.index(tuple(text)) for text in texts],
         values=[[row.get(head) for head in columns] for row in heads.values()],
     )
@@ -158,11 +158,11 @@ def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
 
 def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Strip:
     """Return a strip of a text's tokens with the contributions of the attention to each token, summed over heads."""
-    taken = [own for row, each in heads.items() if _text_of_row(row) == side for own in each.values()]
+    taken = [by_token for row, values in heads.items() if _text_of_row(row) == side for by_token in values.values()]
     of = "" if side is None else f" of the {side}"
     return Strip(
         name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in result.tokens[side]],
-        values=[sum(each) for each in zip(*taken, strict=True)], signed=True, unit="contribution",
+        values=[sum(values) for values in zip(*taken, strict=True)], signed=True, unit="contribution",
         note="Direct contributions by attention to each token, summed over heads. Paths through other tokens are not "
         "included.",
     )  # fmt: skip
@@ -172,16 +172,16 @@ def _layers_table(result: "Attribution") -> Table:
     """Return a table of each layer's contribution, split into attention, feed-forward and biases."""
     kinds = ("attention", "feed-forward", "bias")
     layers: dict[tuple[str, int | None], dict[str, float]] = {}
-    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
-        sums = layers.setdefault((each.side or "", each.layer), dict.fromkeys(("other", *kinds), 0.0))
-        sums[each.kind if each.kind in kinds and each.layer is not None else "other"] += value
+    for writer, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        sums = layers.setdefault((writer.side or "", writer.layer), dict.fromkeys(("other", *kinds), 0.0))
+        sums[writer.kind if writer.kind in kinds and writer.layer is not None else "other"] += value
     rows: list[list[Cell]] = []
     for (side, layer), sums in sorted(
         layers.items(), key=lambda item: (item[0][0], -1 if item[0][1] is None else item[0][1])
     ):
         name = "outside the layers" if layer is None else f"layer {layer}"
-        own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
-        rows.append([f"{side} {name}".strip(), sum(sums.values()), *own])
+        cells: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
+        rows.append([f"{side} {name}".strip(), sum(sums.values()), *cells])
     totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
     parts = (Column(kind, 2, signed=True) for kind in ("attention", "feed-forward", "biases"))
     return Table(
@@ -230,10 +230,10 @@ class Attribution(Answer):
         """Merge groups whose source tokens belong to one word. Return groups, sums, and tokens with words as texts."""
         first: dict[Side | None, list[int]] = {}
         tokens: dict[Side | None, list[Token]] = {}
-        for side, own in self.tokens.items():
-            parted = words(own)
+        for side, pieces in self.tokens.items():
+            parted = words(pieces)
             first[side] = [word[0] for word in parted for _ in word]
-            tokens[side] = [replace(own[n], text=spelling(own, word)) for word in parted for n in word]
+            tokens[side] = [replace(pieces[n], text=spelling(pieces, word)) for word in parted for n in word]
         places: dict[Writer, int] = {}
         order = []
         for group in groups:
@@ -293,7 +293,7 @@ def attribution(
     if (token is None) == (toward is None) or (against is not None and token is None):
         raise RegardError("attribution: pass a token (optionally with against=) or a direction toward=")
     named = partial(class_or_token_id, model.labels, model._tokenizer, what="attribution")
-    ids = [None if each is None else named(each) for each in (token, against)]
+    ids = [None if name is None else named(name) for name in (token, against)]
     if token is not None and ids[0] == ids[1]:
         raise RegardError(f"attribution: got {against!r} against itself: pass two different tokens")
     return split_outcome(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
@@ -311,13 +311,13 @@ def split_outcome(
     rows = list(range(len(own.tokens))) if place is None else tokens_of(own, place)
     rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # a word's label
     where = "" if place is None else f" at {quoted(', '.join(own.tokens[n].text.strip() for n in rows))}"
-    expected, said = _outcome_to_attribute(own, rows, outcome)
+    expected, description = _outcome_to_attribute(own, rows, outcome)
     name = f"attribution in {own.status.model}"
     parts = split(outcome, rows)
     value, sums = float(parts.whole[0]), writers_by_group(parts, "writer")[1]
     size = float(sums.abs().sum())
-    apart = abs(value - expected) / max(size, torch.finfo(torch.float64).tiny)
-    if not apart <= SAME:
+    difference = abs(value - expected) / max(size, torch.finfo(torch.float64).tiny)
+    if not difference <= SAME:
         raise RegardError(
             f"{name}: the outcome is {value:.4g} where the trace has {expected:.4g}: the trace has to be of this "
             "model, in its dtype, without interventions"
@@ -330,7 +330,7 @@ def split_outcome(
         )
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
     tokens = {name: side.tokens for name, side in zip(names, trace.sides, strict=True)}
-    return Attribution(f"{said}{where}", value, error, parts, tokens, about=Read.of(trace))
+    return Attribution(f"{description}{where}", value, error, parts, tokens, about=Read.of(trace))
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:

@@ -66,11 +66,11 @@ def tokens_panels(result: "TokenAttribution") -> list[Panel]:
     stops = list(accumulate(result.sides))
     strips = []
     for side, stop in enumerate(stops):
-        own = range(stop - result.sides[side], stop)
+        ids = range(stop - result.sides[side], stop)
         of = f" of the {('source', 'target')[side]}" if len(stops) > 1 else ""
         strips.append(Strip(
             name=f"Tokens{of}", title=f"Contribution of each token{of}", note=COLOURS, unit="contribution",
-            tokens=[result.tokens[n].text for n in own], values=[float(result.scores[n]) for n in own], signed=True,
+            tokens=[result.tokens[n].text for n in ids], values=[float(result.scores[n]) for n in ids], signed=True,
         ))  # fmt: skip
     return [*strips, bars]
 
@@ -105,11 +105,11 @@ class TokenAttribution(Answer):
 
     def by(self, by: Unit = "token") -> list[tuple[str, float]]:
         """Return each token's or word's name and score, the largest absolute scores first."""
-        found = []
+        parts = []
         for row in self._unit_rows(by):
             side = f" of the {row['side']}" if "side" in row else ""
-            found.append((f"{quoted(row['text'].strip())} ({row['token']}){side}", row["score"]))
-        return sorted(found, key=lambda each: -abs(each[1]))
+            parts.append((f"{quoted(row['text'].strip())} ({row['token']}){side}", row["score"]))
+        return sorted(parts, key=lambda part: -abs(part[1]))
 
     def rows(self) -> list[Row]:
         """Return one row per token: side (of an encoder-decoder), token, text, score, norm. For words: word, score."""
@@ -136,20 +136,20 @@ class TokenAttribution(Answer):
 
     def data(self) -> dict[str, object]:
         """Return the outcome and the scores of tokens and of words, as JSON data."""
-        own: dict[str, object] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}
-        own |= {"value": self.outcome, "baseline": self.baseline, "gap": self.gap, "steps": self.steps}
-        return own | {"tokens": replace(self, unit="token").rows(), "words": replace(self, unit="word").rows()}
+        data: dict[str, object] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}
+        data |= {"value": self.outcome, "baseline": self.baseline, "gap": self.gap, "steps": self.steps}
+        return data | {"tokens": replace(self, unit="token").rows(), "words": replace(self, unit="word").rows()}
 
     def _unit_rows(self, unit: Unit) -> list[dict[str, Any]]:
         """Return a row per token or word: side (of an encoder-decoder), first token, text and score."""
-        found = []
+        rows = []
         for n, stop in enumerate(accumulate(self.sides)):
             side = {"side": ("source", "target")[n]} if len(self.sides) > 1 else {}
             tokens, scores = self.tokens[stop - self.sides[n] : stop], self.scores[stop - self.sides[n] : stop]
             for group in words(tokens) if unit == "word" else [range(k, k + 1) for k in range(len(tokens))]:
                 text = spelling(tokens, group) if unit == "word" else tokens[group[0]].text
-                found.append({**side, "token": group[0], "text": text, "score": float(scores[list(group)].sum())})
-        return found
+                rows.append({**side, "token": group[0], "text": text, "score": float(scores[list(group)].sum())})
+        return rows
 
 
 def attribute_to_tokens(
@@ -205,13 +205,13 @@ def attribute_to_tokens(
     if method == "gradient x input":
         return result_of(InputXGradient(forward).attribute(inputs), None, 0)
     starts = tuple(_baseline_embeddings(model, baseline, each) for each in inputs)
-    start, found = float(forward(*starts).detach()), []
+    start, results = float(forward(*starts).detach()), []
     for count in STEPS if steps is None else [steps]:
         way = IntegratedGradients(forward).attribute(inputs, starts, n_steps=count, internal_batch_size=1)
-        found.append(result_of(way, start, count))
-        if not found[-1].misses_its_sum:
+        results.append(result_of(way, start, count))
+        if not results[-1].misses_its_sum:
             break
-    return min(found, key=lambda each: each.gap or 0.0)
+    return min(results, key=lambda each: each.gap or 0.0)
 
 
 def _baseline_embeddings(

@@ -109,48 +109,48 @@ class Writing:
     lens: str = ""
 
 
-def describe_writing(trace: Trace, given: int, ended: str, names: Names, readout: MakeReadout | None = None) -> Writing:
+def describe_writing(trace: Trace, start: int, ended: str, names: Names, readout: MakeReadout | None = None) -> Writing:
     """Summarize the text that a causal model wrote after the first `given` tokens of a trace.
 
     ended: the reason for the end, a key of `ENDED`. names: spells token ids. readout: makes the model's readout for the
     logit lens.
     """
-    if trace.logits is None or given < 1:
+    if trace.logits is None or start < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
-    tokens = written_tokens(trace, given, names)
-    layers, lens = ([], "") if readout is None else _logit_lens(trace, given, names, readout)
+    tokens = written_tokens(trace, start, names)
+    layers, lens = ([], "") if readout is None else _logit_lens(trace, start, names, readout)
     tokens = [replace(token, layers=own or []) for token, own in zip_longest(tokens, layers)]
-    received = _received_attention(trace, given)
+    received = _received_attention(trace, start)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
     sink_tokens = [sink.token for sink in sinks(trace)]
     sunk[sink_tokens] = True
     links = unusual_links(trace, sink_tokens)
     tokens = [replace(token, links=links.get(token.token - 1, [])[:MAX_LINKS]) for token in tokens]
-    before = torch.arange(len(trace.tokens)) < given
+    before = torch.arange(len(trace.tokens)) < start
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
     apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
-    return Writing(given, ended, tokens, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
+    return Writing(start, ended, tokens, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
 
 
-def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]:
+def written_tokens(trace: Trace, start: int, names: Names) -> list[WrittenToken]:
     """List the tokens after the first `given` tokens, with their probabilities and other likely tokens."""
     tokens = []
-    for n, logits in enumerate([] if trace.logits is None else trace.logits[given - 1 : -1], given):
-        own, chances = trace.tokens[n], logits.double().softmax(-1)
-        rank, likeliest = int((logits > logits[own.id]).sum()), candidates(logits, names, CANDIDATES)
-        tokens.append(WrittenToken(n, own.id, own.text, float(chances[own.id]), rank, likeliest))
+    for n, logits in enumerate([] if trace.logits is None else trace.logits[start - 1 : -1], start):
+        token, chances = trace.tokens[n], logits.double().softmax(-1)
+        rank, likeliest = int((logits > logits[token.id]).sum()), candidates(logits, names, CANDIDATES)
+        tokens.append(WrittenToken(n, token.id, token.text, float(chances[token.id]), rank, likeliest))
     return tokens
 
 
-def _logit_lens(trace: Trace, given: int, names: Names, readout: MakeReadout) -> tuple[list[list[LensLayer]], str]:
+def _logit_lens(trace: Trace, start: int, names: Names, readout: MakeReadout) -> tuple[list[list[LensLayer]], str]:
     """Return each written token's logit-lens layers, and a note on their exactness or on why there are none."""
     assert trace.logits is not None
-    numbers = range(given, len(trace.tokens))
+    numbers = range(start, len(trace.tokens))
     try:
         read = readout()
         written = [(n - 1, trace.logits[n - 1], trace.tokens[n].id) for n in numbers[:MAX_LENS_TOKENS]]
-        states = [lens_layers(read, trace, *each, names) for each in written]
+        states = [lens_layers(read, trace, *place, names) for place in written]
     except RegardError as error:
         return [], f"Logit lens not shown: {error}"
     off = max((off for _, off in states), default=0.0)
@@ -230,9 +230,9 @@ def _text_with_bars(written: "Written") -> Strip:
 def _attention_to_prompt(written: "Written") -> list[Panel]:
     """Return a strip with the attention to each word of the prompt, or no panel if nothing was written."""
     how, tokens = written.how, written.tokens
-    apart = {*how.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+    excluded = {*how.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
     spans = words(tokens[: how.given])
-    grey = [n for n, word in enumerate(spans) if apart & {*word}]
+    grey = [n for n, word in enumerate(spans) if excluded & {*word}]
     weights = [sum(how.received[n] for n in word) for word in spans]
     largest = max((weight for n, weight in enumerate(weights) if n not in grey), default=0.0)
     if not how.tokens or largest == 0:
@@ -250,9 +250,9 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
     """Return a table of the written tokens, the least likely first, with other likely tokens."""
     rows: list[list[Cell]] = []
-    for own in sorted(tokens, key=lambda token: token.probability):
-        others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
-        rows.append([f"{own.token}", quoted(own.text), own.probability, Shares(others, digits=2, one_line=True)])
+    for rare in sorted(tokens, key=lambda token: token.probability):
+        others = [(quoted(other.text), other.probability) for other in rare.others[:MAX_ALTERNATIVES]]
+        rows.append([f"{rare.token}", quoted(rare.text), rare.probability, Shares(others, digits=2, one_line=True)])
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("alternatives")]
     return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
 
@@ -267,8 +267,8 @@ def generation_sentences(answer: "Generation") -> list[str]:
         "layer": control_name("layer", "--layer"),
     }  # fmt: skip
     for name, text in (("plain", answer.plain), ("steered", answer.steered)):
-        own, written = _text_numbers(text), text.how.tokens
-        numbers |= {f"{name}_least": own.get("least"), f"{name}_chance": own.get("probability"), name: "the end"}
+        facts, written = _text_numbers(text), text.how.tokens
+        numbers |= {f"{name}_least": facts.get("least"), f"{name}_chance": facts.get("probability"), name: "the end"}
         if at is not None and at < len(written):
             chance = number(written[at].probability)
             numbers[name] = f"{named(text.tokens, written[at].token)} (probability {chance})"
@@ -335,7 +335,7 @@ class Generation(TracesAnswer):
 
     def exactness(self) -> list[str]:
         """Return notes on the kind of probabilities and on the exactness of the logit lens."""
-        lens = list(dict.fromkeys(own.how.lens for _, own in self.each if own.how.lens))
+        lens = list(dict.fromkeys(version.how.lens for _, version in self.each if version.how.lens))
         return ["Probabilities are the model's own, before temperature and top-k.", *lens]
 
     @property
@@ -359,7 +359,7 @@ class Generation(TracesAnswer):
         return {
             "steering": self.push or None,
             "written": [
-                {"called": name, "text": own.text, "new": own.new} | asdict(own.how) for name, own in self.each
+                {"called": name, "text": text.text, "new": text.new} | asdict(text.how) for name, text in self.each
             ],
         }
 
@@ -372,7 +372,7 @@ class Generation(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Return the data of the written texts that the page's first view shows."""
-        return page.writing_stage([own for _, own in self.each], [trace.trace for trace in self.traces])
+        return page.writing_stage([version for _, version in self.each], [trace.trace for trace in self.traces])
 
 
 def generate(model: Model, text: str, steering: Any = None, **options: Any) -> Generation:
@@ -389,13 +389,13 @@ def generate(model: Model, text: str, steering: Any = None, **options: Any) -> G
 def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
     """Return the answer for a causal model's text. steered: its steered text. push: a name for the steering."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
-    about = Read.of(*(each.trace for each in both))
+    about = Read.of(*(result.trace for result in both))
     readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])
     written = []
     for done in both:
         trace = done.trace
         if not isinstance(trace, Trace):
             raise RegardError("generation: got an encoder-decoder's target, expected text from a causal model")
-        found = describe_writing(trace, done.start, done.ended, names_of(trace), readout)
-        written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, found))
+        writing = describe_writing(trace, done.start, done.ended, names_of(trace), readout)
+        written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, writing))
     return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)

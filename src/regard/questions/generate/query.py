@@ -48,7 +48,7 @@ class GenerateQuery(Query):
     @property
     def steered(self) -> bool:
         """Return whether to also continue the text with steered hidden states."""
-        return any(given is not None for given in (self.towards, self.away, self.layer, self.strength))
+        return any(value is not None for value in (self.towards, self.away, self.layer, self.strength))
 
     @property
     def sampling(self) -> dict[str, Any]:

@@ -44,9 +44,9 @@ def _received_along_map(answer: "Matrix") -> Curves:
     tall = [token for token in answer.receivers if (token.special or token.sink) and token.received > full]
     parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # the number of each token's part
     for part in {parts[token.place.token] for token in tall}:
-        own = [token.received for token in tall if parts[token.place.token] == part]
-        rest = parts.count(part) - len(own)
-        received[part] = (answer.received[part] * (rest + len(own)) - sum(own)) / rest if rest else None
+        tokens = [token.received for token in tall if parts[token.place.token] == part]
+        rest = parts.count(part) - len(tokens)
+        received[part] = (answer.received[part] * (rest + len(tokens)) - sum(tokens)) / rest if rest else None
     left = ", ".join(f"{token.place.text.strip()} {number(token.received, '.2f')}" for token in tall)
     starts = [n * answer.tokens // count for n in range(count)]
     return Curves(
@@ -285,8 +285,8 @@ class Matrix(TracesAnswer):
 
     def data(self) -> dict[str, object]:
         """Return every field except the traces and notes, as JSON data."""
-        own = asdict(replace(self, traces=()))
-        return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
+        fields = asdict(replace(self, traces=()))
+        return {name: value for name, value in fields.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
         """Return the view at which the page opens: the map of the strongest distant link, in its head or this one."""

@@ -61,14 +61,14 @@ class MapQuery(Query):
 def read_file_argument(file: Path) -> str:
     """Read the text of a UTF-8 file, without a byte order mark."""
     check_readable(file)
-    found = file.read_bytes()
+    content = file.read_bytes()
     try:
-        text = found.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # error.start doesn't count a byte order mark of three bytes
-        place = error.start + len(found) - len(error.object)
-        line = found.count(b"\n", 0, place) + 1
+        place = error.start + len(content) - len(error.object)
+        line = content.count(b"\n", 0, place) + 1
         raise RegardError(
-            f"{str(file)!r} is not UTF-8: byte 0x{found[place]:02x} at {place} (line {line}), {error.reason}"
+            f"{str(file)!r} is not UTF-8: byte 0x{content[place]:02x} at {place} (line {line}), {error.reason}"
         ) from error
     return check_text(text, repr(str(file)))

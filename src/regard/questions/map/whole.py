@@ -135,7 +135,7 @@ def matrix_of(
 
     return Matrix(
         layer=layer, head=head, tokens=length, characters=len(text), near=sums.near,
-        heads=[HeadFigures(n, *own) for n, own in zip(numbers, sums.figures.T.tolist(), strict=True)],
+        heads=[HeadFigures(n, *figures) for n, figures in zip(numbers, sums.figures.T.tolist(), strict=True)],
         receivers=[Receiver(locate(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
                    for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)],
         unattended=largest.count(None), far=sums.pairs.far,
@@ -188,14 +188,14 @@ def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)
-    apart = [sink.token for sink in sinks(trace)]
-    best = most_specific_weight(specific_weights(trace, None, apart, head=head))
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    best = most_specific_weight(specific_weights(trace, None, sink_tokens, head=head))
     if best is not None:
         return best.layer, text_choice(best.layer, head)
-    held = kept_numbers(trace.attention)
-    if not held:
+    kept = kept_numbers(trace.attention)
+    if not kept:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    return held[0], ""
+    return kept[0], ""
 
 
 def windowed(
@@ -259,9 +259,9 @@ class _WindowSums:
         self.sinks: set[int] = set()
         spans = []
         for number in range(len(plan.spans)):
-            own, keys = self._rows(number), self._keys(number)
-            if len(own):
-                spans.append((int(own[0]), int(own[-1]), keys.start, keys.stop - 1))
+            rows, keys = self._rows(number), self._keys(number)
+            if len(rows):
+                spans.append((int(rows[0]), int(rows[-1]), keys.start, keys.stop - 1))
         self.band = BandSums(length, CELLS, *matrix_band_of_windows(spans, causal))
         self.near = NearSums(heads, length)
 

@@ -71,9 +71,9 @@ def label_decision(model: Model, trace: Trace | PairTrace, to: str | int, word: 
         chances = probabilities(logits, run.labels, model._session.original)
         return float(logits[number]), None if chances is None else float(chances[number])
 
-    done, own = gradient_run(model, trace, heads=True)
+    done, side = gradient_run(model, trace, heads=True)
     values = [head.value for head in done.heads]
-    slopes = done.gradients(number_of(logit(model, number, at=place), own), values)
+    slopes = done.gradients(number_of(logit(model, number, at=place), side), values)
     sources = [(value.detach().double() * slope.double())[0].sum(2).cpu()
                for value, slope in zip(values, slopes, strict=True)]  # fmt: skip
     whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
@@ -101,10 +101,10 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
     """Return the only occurrence of a word with its stack. part: search only this stack's text."""
     check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
-        own = trace.encoder if part == "encoder" else trace.decoder
-        places: list[tuple[Part | None, Word]] = [(part, each) for each in own.word(word)]
+        side = trace.encoder if part == "encoder" else trace.decoder
+        places: list[tuple[Part | None, Word]] = [(part, occurrence) for occurrence in side.word(word)]
     else:
-        places = [(part or of, each) for of, each in occurrences_to_ask_why(trace, word)]
+        places = [(part or of, occurrence) for of, occurrence in occurrences_to_ask_why(trace, word)]
     if len(places) > 1:
         raise RegardError(
             f"why: {word!r} occurs {len(places)} times: pass one of trace.word({word!r}), and `part` for two texts"
@@ -193,16 +193,16 @@ def rank_causes(
     if isinstance(trace, Trace):
         if part is not None:
             raise RegardError(f"why: part {part!r} is for encoder-decoders, but {trace.status.model} reads one text")
-        own, kinds = trace, [(None, trace.attention, trace.tokens)]
+        target_side, kinds = trace, [(None, trace.attention, trace.tokens)]
     else:
         check_intervention_part(part, STACKS)
         if part is None:
             ways = " or ".join(f"part={stack!r}" for stack in STACKS)
             name = trace.status.model
             raise RegardError(f"why: {name} is an encoder-decoder: choose the text with the word: {ways}")
-        own = trace.encoder if part == "encoder" else trace.decoder
-        kinds = [(part, own.attention, own.tokens)]
-        kinds += [("cross", own.cross, trace.encoder.tokens)] if part == "decoder" else []
+        target_side = trace.encoder if part == "encoder" else trace.decoder
+        kinds = [(part, target_side.attention, target_side.tokens)]
+        kinds += [("cross", target_side.cross, trace.encoder.tokens)] if part == "decoder" else []
     causes: list[Cause] = []
     sets: list[list[Intervention]] = []  # the ablations for each cause
     for kind, maps, sources in kinds:
@@ -210,7 +210,7 @@ def rank_causes(
         cross = kind == "cross"
         of: Part | None = "cross" if cross else None
         shares: Sequence[Tensor] = () if decision is None else decision.sources
-        shares = shares or [contributions(own, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        shares = shares or [contributions(target_side, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
         sinks = {sink.token for sink in sinks_of(maps, sources, itself=not cross)}
         for place, token in enumerate(sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
@@ -234,7 +234,7 @@ def rank_causes(
                 causes.append(Cause(name, None, layer, head, on_words, contribution, math.nan, part=kind))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind))])
     work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers from the first changed layer on
-    measure_effect, done = effects(own, word), 0
+    measure_effect, done = effects(target_side, word), 0
     for number, run in ablated(sets):
         done += work[number]
         if progress is not None:
@@ -243,7 +243,7 @@ def rank_causes(
         changed = measure_effect(ablated_side)
         causes[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
         if decision is not None:
-            (before, chance), (after, unlikely) = decision.measure(own), decision.measure(ablated_side)
+            (before, chance), (after, unlikely) = decision.measure(target_side), decision.measure(ablated_side)
             fall = None if chance is None or unlikely is None else chance - unlikely
             causes[number] = replace(causes[number], logit=before - after, probability=fall)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
@@ -251,7 +251,7 @@ def rank_causes(
     agreements = _rank_correlations(tokens, by), _rank_correlations(heads, by)
     tokens.sort(key=lambda cause: -abs(getattr(cause, by if tokens_by in ("removal", "edges") else tokens_by)))
     heads.sort(key=lambda cause: -abs(getattr(cause, by)))
-    label = (None, None, None) if decision is None else (decision.label, *decision.measure(own))
+    label = (None, None, None) if decision is None else (decision.label, *decision.measure(target_side))
     return Why(word.text, tokens, heads, *agreements, by, part, tokens_by, *label, about=Read.of(trace))
 
 

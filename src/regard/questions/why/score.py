@@ -53,11 +53,11 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
 
     Equal groupings share a grid. Source tokens need attention components. The plot shows writers, or layers if many.
     """
-    apart = _score_less_other_keys(answer)
-    few = max(len(names) for names in apart.table()[:2]) <= MAX_DRAWN_PARTS
+    difference = _score_less_other_keys(answer)
+    few = max(len(names) for names in difference.table()[:2]) <= MAX_DRAWN_PARTS
     shown: dict[str, list[tuple[By, str]]] = {}
     for by, name in GROUPS:
-        queries, keys, scores = apart.table(by)
+        queries, keys, scores = difference.table(by)
         if by == "source" and not any(map(CARRIED.fullmatch, [*queries, *keys])):
             continue
         shown.setdefault(str((queries, keys, scores.tolist())), []).append((by, name))
@@ -108,11 +108,11 @@ def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn
 def _score_pairs_table(answer: "ScoreSources") -> Table:
     """Return a table of the largest pairs of writers, with their parts of the score and of its difference."""
     shown = _score_less_other_keys(answer)
-    queries, keys, own = answer.table()
+    queries, keys, scores = answer.table()
     rows_of, columns_of = ({name: n for n, name in enumerate(names)} for names in (queries, keys))
     rows: list[list[Cell]] = []
     for pair in shown.top(MAX_PAIRS):
-        score = float(own[rows_of[pair.query], columns_of[pair.key]]) if pair.key in columns_of else 0.0
+        score = float(scores[rows_of[pair.query], columns_of[pair.key]]) if pair.key in columns_of else 0.0
         rows.append([pair.query, pair.key, pair.score, score])
     every = len(shown.table()[0]) * len(shown.table()[1])
     columns = [
@@ -163,19 +163,19 @@ Split = Callable[[CallId, int, Sequence[int], Sequence[Sequence[int]]], tuple[Si
 
 def score_sentences(answer: "ScoreSources") -> list[str]:
     """Return sentences on the score, its largest pair, and the largest component of each side."""
-    apart = answer.beside_the_others()
+    difference = answer.beside_the_others()
     where = f"{'cross-attention of ' * (answer.part == 'cross')}layer {answer.layer}, head {answer.head}"
     numbers: dict[str, Any] = {
         "query": quoted(answer.query), "key": quoted(answer.key), "place": where, "weight": answer.weight,
-        "seen": answer.seen, "apart": abs(apart.score), "side": "above" if apart.score >= 0 else "below",
+        "seen": answer.seen, "apart": abs(difference.score), "side": "above" if difference.score >= 0 else "below",
     }  # fmt: skip
     if answer.seen > 1:
-        *_, scores = apart.table()
-        (pair,), total = apart.top(1), float(scores.abs().sum())
+        *_, scores = difference.table()
+        (pair,), total = difference.top(1), float(scores.abs().sum())
         numbers |= {"pairs": scores.numel(), "share": abs(pair.score) / total if total else 0.0}
         numbers |= {"query_of_pair": pair.query, "key_of_pair": pair.key, "pair_score": pair.score}
         for side in ("query", "key"):
-            numbers[f"{side}_part"], numbers[f"{side}_sum"] = apart.side(side)[0]
+            numbers[f"{side}_part"], numbers[f"{side}_sum"] = difference.side(side)[0]
     return sentences(TABLE, numbers)
 
 
@@ -233,12 +233,12 @@ class ScoreSources(TracesAnswer):
         if self.difference:
             others, other = writers_by_group(self.other_keys, by)
             every = tuple(dict.fromkeys((*keys, *others)))
-            place = {each: n for n, each in enumerate(every)}
+            place = {writer: n for n, writer in enumerate(every)}
             whole = key.new_zeros(len(every), key.shape[1])
-            whole[[place[each] for each in keys]] += key
-            whole[[place[each] for each in others]] -= other
+            whole[[place[writer] for writer in keys]] += key
+            whole[[place[writer] for writer in others]] -= other
             keys, key = every, whole
-        query_names, key_names = ([named(each, by, self.tokens) for each in some] for some in (queries, keys))
+        query_names, key_names = ([named(writer, by, self.tokens) for writer in some] for some in (queries, keys))
         return query_names, key_names, self.scale * query @ key.T
 
     def top(self, count: int = 10, by: By = "writer") -> list[ScorePair]:
@@ -285,9 +285,9 @@ class ScoreSources(TracesAnswer):
 
     def data(self) -> dict[str, object]:
         """Return the score and all pairs of components in each grouping, with and without the mean over keys."""
-        beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
+        difference, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
         groups: dict[str, Any] = {by: {} for by in ways}
-        for by, (name, answer) in product(ways, (("score", self), ("difference", beside))):
+        for by, (name, answer) in product(ways, (("score", self), ("difference", difference))):
             queries, keys, scores = answer.table(by)  # type: ignore[arg-type]
             groups[by][name] = {"query_parts": queries, "key_parts": keys, "pairs": scores.tolist()}
         text, target = self.about.texts[0] if self.about.texts else ("", None)
@@ -346,10 +346,10 @@ def split_score(
     queries, keys, maps = traces_of_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)
-    own: AttentionMap = maps[layer]
-    head = from_zero("head", head, own.query.shape[1], "there are")
+    weights: AttentionMap = maps[layer]
+    head = from_zero("head", head, weights.query.shape[1], "there are")
     name = f"score_sources of layer {layer} of {queries.status.model}"
-    scores = own.scores[head, rows].double().cpu()  # (r, S)
+    scores = weights.scores[head, rows].double().cpu()  # (r, S)
     seen = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
     words = [
         text.tokens[place].text
@@ -360,16 +360,16 @@ def split_score(
     if not set(cols) <= set(seen):
         raise RegardError(f"{name}: {words[0]!r} can't attend to {words[1]!r} there: the score is masked")
     parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
-    group = head * own.key.shape[1] // own.query.shape[1]
-    q, k = own.query[0, head].double().cpu(), own.key[0, group].double().cpu()
+    group = head * weights.key.shape[1] // weights.query.shape[1]
+    q, k = weights.query[0, head].double().cpu(), weights.key[0, group].double().cpu()
     for what, side, traced in (("query", parts, q[rows]), ("key", looked_at, k[cols])):
         apart = float((side.whole - traced.mean(0)).norm() / traced.mean(0).norm().clamp_min(1e-30))
-        if not apart <= max(SAME, 4 * torch.finfo(own.query.dtype).eps):
+        if not apart <= max(SAME, 4 * torch.finfo(weights.query.dtype).eps):
             raise RegardError(
                 f"{name}: the {what} that the model computes is {apart:.1e} of its length from the trace's: the trace "
                 "has to be of this model, in its dtype, without interventions"
             )
-    rule = own.rule
+    rule = weights.rule
     plain = rule.scale * q[rows] @ k[cols].T
     capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
@@ -378,17 +378,17 @@ def split_score(
         score=float(rule.scale * parts.whole @ looked_at.whole),
         softcapped=None if rule.softcap is None else float(capped.mean()),
         bias=0.0 if rule.bias is None else float((scores[:, cols] - capped).mean()),
-        weight=float(own[head, rows].double().mean(0)[cols].sum()),
+        weight=float(weights[head, rows].double().mean(0)[cols].sum()),
         mean=float(rule.scale * parts.whole @ others.whole), seen=len(seen), error=0.0, query_parts=parts,
         key_parts=looked_at, other_keys=others, scale=float(rule.scale),
-        tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
+        tokens={name: stack.tokens for name, stack in zip(names, trace.sides, strict=True)},
         about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),
     )  # fmt: skip
     error = max(_relative_error(answer), _relative_error(replace(answer, key_parts=others, score=answer.mean)))
     if not error <= TOLERANCE:
         raise RegardError(
             f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, "
-            f"allowed is {TOLERANCE:.0e} (the model computes in {str(own.query.dtype).removeprefix('torch.')})"
+            f"allowed is {TOLERANCE:.0e} (the model computes in {str(weights.query.dtype).removeprefix('torch.')})"
         )
     return replace(answer, error=error)
 
@@ -409,7 +409,7 @@ def traces_of_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace,
     """Return the trace of the queries, the trace of the keys, and the attention maps between them."""
     if isinstance(trace, PairTrace):
         if part not in PARTS:
-            ways = ", ".join(f"part={each!r}" for each in PARTS)
+            ways = ", ".join(f"part={name!r}" for name in PARTS)
             raise RegardError(f"score_sources: {trace.status.model} is an encoder-decoder: choose {ways}")
         queries = trace.encoder if part == "encoder" else trace.decoder
         if part == "cross":

@@ -107,12 +107,12 @@ def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, h
     chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
     if summary.word is not None:
         known = [pair for pair in summary.pairs if pair.hidden_states and pair.hidden_states[-1] is not None]
-        apart = min(known, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
-        named = [word for word in summary.occurrences if apart is not None and word.label in (apart.a, apart.b)]
+        far = min(known, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
+        named = [word for word in summary.occurrences if far is not None and word.label in (far.a, far.b)]
         chosen = [(word.text, word) for word in named or summary.occurrences[:2]]
-    chosen = [(text, own) for text, own in chosen if drawable_layers(traces[text])]
+    chosen = [(text, occurrence) for text, occurrence in chosen if drawable_layers(traces[text])]
     row = summary.word is not None and len(chosen) > 1
-    return [_choose_line(summary, traces[text], text, own, layer, head, row) for text, own in chosen]
+    return [_choose_line(summary, traces[text], text, occurrence, layer, head, row) for text, occurrence in chosen]
 
 
 def _choose_line(
@@ -155,19 +155,19 @@ def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
     if summary.word is None or summary.massive is None or len(shown) < 2:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
-    own = [labels.index(line.label) for line in shown]
+    at = [labels.index(line.label) for line in shown]
     if (diff := summary.difference) is not None:
-        (one, two), paths = diff.words, {each.word: each.paths for each in every}
+        (one, two), paths = diff.words, {curve.word: curve.paths for curve in every}
         gaps = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
-                for n in own]  # fmt: skip
+                for n in at]  # fmt: skip
         return Movement(f"Nearer “{one}” or “{two}”, by layer", gaps, (), (diff.mean, diff.low, diff.high), (one, two))
     if summary.references:
-        widest = max(every, key=lambda each: abs((each.paths[own[0]][-1] or 0) - (each.paths[own[1]][-1] or 0)))
+        widest = max(every, key=lambda curve: abs((curve.paths[at[0]][-1] or 0) - (curve.paths[at[1]][-1] or 0)))
         near = widest.neutral
         band = None if near is None else (near.mean, near.low, near.high)
-        rest = [path for n, path in enumerate(widest.paths) if n not in own]
+        rest = [path for n, path in enumerate(widest.paths) if n not in at]
         title = f"Cosine of “{summary.word}” to “{widest.word}”, by layer"
-        return Movement(title, [widest.paths[n] for n in own], rest, band)
+        return Movement(title, [widest.paths[n] for n in at], rest, band)
     pairs = sorted(summary.pairs, key=lambda pair: {pair.a, pair.b} != {line.label for line in shown})
     title = f"Cosine of the two “{summary.word}” vectors, by layer"
     return Movement(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
@@ -186,8 +186,8 @@ def split_by_colour(
         label = at and (at[1] or f"1{ascii_lowercase[ORDINALS.index(at[2].lower())]}")
         of = 0 if len(shown) == 1 else next((n for n, line in enumerate(shown) if line.label == label), None)
         for part in filter(None, PARTS.split(clause)):
-            own = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in known
-            cut.append((part, of if own else None, part.startswith("(")))
+            is_token = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in known
+            cut.append((part, of if is_token else None, part.startswith("(")))
     return cut
 
 
@@ -196,9 +196,9 @@ def written_tokens(line: TextLine) -> list[tuple[str, bool]]:
     made: list[tuple[str, bool]] = []
     end, blank = 0, False
     for token in line.trace.tokens:
-        own = token.source[max(end, token.start) : token.end] if token.source else token.text
-        shown = visible(own.strip()) or display_text(token.text)
-        blank = bool(made) and (blank or token.special or token.start > end or own != own.lstrip())
+        letters = token.source[max(end, token.start) : token.end] if token.source else token.text
+        shown = visible(letters.strip()) or display_text(token.text)
+        blank = bool(made) and (blank or token.special or token.start > end or letters != letters.lstrip())
         made.append((re.sub(r"[][<>|]", "", shown) or shown if token.special else shown, blank))
         end, blank = max(end, token.end), token.special
     return made

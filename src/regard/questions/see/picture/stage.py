@@ -126,7 +126,7 @@ class Stage:
         for size in (min(size, 22.0) for size in look.serif) if self.two else ():
             every = [self._layout(n, 1e9, size) for n in (0, 1)]
             at = [self._word_middle(n, places) for n, places in enumerate(every)]
-            after = max(places[-1][0] + places[-1][1] - own for places, own in zip(every, at, strict=True))
+            after = max(places[-1][0] + places[-1][1] - middle for places, middle in zip(every, at, strict=True))
             if max(at) + after + badge <= wide:
                 column = x + badge + max(at) + (wide - badge - max(at) - after) / 2
                 gap = size * 1.36 + 2.3 * look.plain + 6 * look.unit
@@ -154,7 +154,7 @@ class Stage:
             under = look.plain * 1.6 + look.small * 1.3 * (max(rows) == 1)
             if max(rows) == 1 or (size <= look.serif[5 if look is ON_SLIDE else 3] and sum(rows) * gap + under <= high):
                 break
-        free = high - sum(size * 1.3 + (own - 1) * gap + under for own in rows)
+        free = high - sum(size * 1.3 + (count - 1) * gap + under for count in rows)
         reach = 26 * look.unit
         if max(rows) == 1:  # the height depends on the longest arc
             ends = [abs(p[k][0] + p[k][1] / 2 - self._word_middle(n, p)) for n, p in zip(which, every, strict=True)
@@ -162,21 +162,21 @@ class Stage:
             reach = 0.27 * max(ends, default=0.0) + 36 * look.unit
         lift = max(0.0, min(free / len(which), reach))
         base = y + max(0.0, free - lift * len(which)) / 2
-        for n, places, own in zip(which, every, rows, strict=True):
+        for n, places, count in zip(which, every, rows, strict=True):
             full = max(left + w for left, w, _ in places)
             start = x + badge + (wide - badge - full) / 2 * (max(rows) == 1 and len(self.lines) == 1)
             base += lift + size
             self._draw_text(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
-            base += size * 0.3 + (own - 1) * gap + under
+            base += size * 0.3 + (count - 1) * gap + under
 
     def _layout(self, n: int, room: int | float, size: int | float) -> list[Place]:
         return stage.layout(self.lines[n], lambda text: text_width(text, size, serif=True), room)
 
     def _word_middle(self, n: int, places: Sequence[Place]) -> int | float:
         """Return the x of the word's middle. If the word is split over lines, use its part on the first."""
-        own = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
-        own = [place for place in own if place[2] == own[0][2]]
-        return (own[0][0] + own[-1][0] + own[-1][1]) / 2
+        boxes = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
+        boxes = [place for place in boxes if place[2] == boxes[0][2]]
+        return (boxes[0][0] + boxes[-1][0] + boxes[-1][1]) / 2
 
     def _draw_text(
         self,
@@ -241,9 +241,9 @@ class Stage:
             pen.text(middle, low, number(weight), self.look.plain, hue if strong else GREY, "center", bold=strong,
                      gid=f"weight {n} {k}", zorder=6)  # fmt: skip
             if line.head is None and not gap:
-                said = f"layer {layer} head {head}"
-                said = said if tight > text_width(said, self.look.small) * 1.1 else short_head(layer, head)
-                pen.text(middle, low + self.look.small * 1.25, said, self.look.small, GREY, "center")
+                name = f"layer {layer} head {head}"
+                name = name if tight > text_width(name, self.look.small) * 1.1 else short_head(layer, head)
+                pen.text(middle, low + self.look.small * 1.25, name, self.look.small, GREY, "center")
 
     def _draw_grids(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Draw the grids of heads of both texts side by side."""
@@ -358,10 +358,10 @@ class Stage:
         for q, k, _, _, weight in line.links:
             values[q, k] = weight
         if line.head is not None:
-            (layer, head), own = line.head, slice(line.shown.start, line.shown.stop)
+            (layer, head), shown = line.head, slice(line.shown.start, line.shown.stop)
             weights = line.trace.attention[layer]
             every = weights.dense().mean(0) if head is None else weights[head]
-            values = every.double().cpu().numpy()[own, own]
+            values = every.double().cpu().numpy()[shown, shown]
         names, font = [line.name(n) for n in line.shown], min(self.look.small, max(4.0, 0.72 * (bottom - y) / size))
         left = max(text_width(name, font) for name in names) + 4
         side = min(wide - left, (bottom - y - left * 0.87 - 2))
