@@ -278,11 +278,10 @@ def see(
         references = listed_traces("references", references)
         control = None if control is None else listed_traces("control", control)
     else:
-        plain, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
-        targets = None if target is None else _listed_texts_to_trace("target", target)
-        opened = model if isinstance(model, Model) else load(model)
+        plain, words, targets = ([value] if isinstance(value, str) else value for value in (texts, references, target))
+        opened: Any = model if isinstance(model, Model) else load(model)
         traces = opened.trace(plain, target=targets, window=window, stride=stride)
-        compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
+        compared = opened.trace(words, target=words if opened.pairs else None) if words else []
         references = [trace.sides[0] for trace in compared]
         neutral: Any = SENTENCES if control is None else control
         control = trace_control(opened, traces, word, neutral) if words and word is not None else None
@@ -297,9 +296,3 @@ def listed_traces(what: str, traces: object) -> "list[Trace]":
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
         raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")
     return listed
-
-
-def _listed_texts_to_trace(what: str, texts: object) -> list[str]:
-    if not isinstance(texts, (str, Sequence)):
-        raise RegardError(f"{what}: got {type(texts).__name__}, expected a text or a list of them")
-    return [texts] if isinstance(texts, str) else list(texts)
