@@ -15,7 +15,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.trace.labelled_map import LabelledMap, gets, gives, vector
+from regard.trace.labelled_map import LabelledMap, gets, gives, special_share, vector
 from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace
 
@@ -237,3 +237,9 @@ def test_a_word_of_several_tokens(minilm) -> None:
     torch.testing.assert_close(vector(trace.last_hidden_state, word), trace.last_hidden_state[2:4].mean(0))
     torch.testing.assert_close(gives(trace.attention[1], word), dense[:, 2:4].mean(1))
     torch.testing.assert_close(gets(trace.attention[1], word), dense[:, :, 2] + dense[:, :, 3])
+
+
+def test_the_share_of_special_tokens(bank) -> None:
+    trace = bank[0]
+    row = trace.attention[0][:, 11]
+    torch.testing.assert_close(special_share(row, trace.tokens), row[:, 0] + row[:, 13])

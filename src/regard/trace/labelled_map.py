@@ -134,3 +134,9 @@ def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[
 def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
     """Sum the attention from each query to a word's tokens, one row per head."""
     return weights[:, :, list(word.tokens)].sum(2)
+
+
+def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:
+    """Sum the weights on special tokens in each row."""
+    special = torch.tensor([token.special for token in tokens], device=weights.device)
+    return weights[..., special].sum(-1)

@@ -13,6 +13,7 @@ from regard.errors import RegardError
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
+from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import Trace
 
@@ -55,8 +56,7 @@ def attended(
 ) -> list[Attended]:  # fmt: skip
     """Sort rows of weights into special tokens, sinks, and the `top` largest other weights."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
-    special = torch.tensor([token.special for token in tokens], device=weights.device)
-    named = ~special
+    named = torch.tensor([not token.special for token in tokens], device=weights.device)
     named[numbered] = False
     rest, count = weights.masked_fill(~named, 0), min(top, weights.shape[1])
     if weights.dtype == torch.float32:
@@ -67,7 +67,7 @@ def attended(
         places = last - (keys.topk(count).values & 0xFFFFFFFF)
     else:
         places = rest.sort(descending=True, stable=True).indices[:, :count]
-    columns = rest.gather(1, places), places, weights[:, special].sum(-1), weights[:, numbered]
+    columns = rest.gather(1, places), places, special_share(weights, tokens), weights[:, numbered]
     results = []  # weights of 0 aren't listed
     rows: list[list[float] | None] = weights.tolist() if whole else [None] * len(weights)
     for row, largest, numbers, on_special, on_sinks in zip(rows, *map(Tensor.tolist, columns), strict=True):
