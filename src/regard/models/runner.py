@@ -86,6 +86,16 @@ class Sizes:
         per_row = 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
         return total + layers * self.heads * per_row
 
+    def pass_bytes(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
+        """Return the bytes that one pass over a batch needs in addition to its traces."""
+        tokens, longest = len(lengths) * max(lengths), max(lengths)
+        inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
+        logits = 0 if keep.logits or trims else self.vocabulary  # logits that are kept belong to the traces
+        passing = tokens * self.bytes * (inside + logits)
+        if written_out:
+            passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
+        return passing
+
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
     """Return a positive number from a model's config, or None if it is missing or differs by layer."""
@@ -227,12 +237,8 @@ class Runner:
         session, model = self.session, self.session.index.model
         sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of a batch
-        per_token = 3 * sizes.inner + 4 * sizes.width + 2 * (sizes.queries + sizes.keys)
-        if not keep.logits and "logits_to_keep" not in session.takes:  # logits that are kept belong to the traces
-            per_token += sizes.vocabulary
-        per_weight = 3 * sizes.layers * sizes.heads if session.reports_weights else 0
-        need = sizes.trace_bytes(padded, keep)
-        need += max(len(x) * max(x) * sizes.bytes * (per_token + per_weight * max(x)) for x in batches)
+        how = "logits_to_keep" in session.takes, bool(session.reports_weights)
+        need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *how) for lengths in batches)
         tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
         what = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
         memory.require_memory(need, model.device, f"{what} by {session.name}", HELPS)
