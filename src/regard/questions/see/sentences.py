@@ -19,7 +19,8 @@ LIKELY = 0.5  # from this probability on, the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("{moves_1} {way_1} and {second} {way_2}.", None),
+    [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
+     ("{moves_1} {way_1} and {second} {way_2}.", None),
      ("{moves} {way}, while {stays}.", None),
      ("{moves} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{moves} {way}.", None),
@@ -105,7 +106,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
     ranges, word = {neutral.word: neutral for neutral in summary.neutral}, quoted(summary.word or "")
     names = [occurrence_name(summary, occurrence.label) for occurrence in summary.occurrences]
     can_compare = [comparable(summary, occurrence.label) for occurrence in summary.occurrences]
-    ways: list[tuple[bool, float, int, str]] = []  # of each occurrence that leaves a range
+    ways: list[tuple[bool, float, int, str, str, str]] = []  # of each occurrence that leaves a range
     for place, occurrence in enumerate(summary.occurrences):
         outside = []
         for reference in summary.references:
@@ -115,18 +116,21 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
                 low, high = ranges[reference.word].low[-1], ranges[reference.word].high[-1]
                 assert low is not None
                 assert high is not None
-                usual = f"usually {number(low)} to {number(high)}"
-                text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
-                outside.append((way == "towards", max(value - high, low - value), place, text))
+                beyond, usual = max(value - high, low - value), f"usually {number(low)} to {number(high)}"
+                direction = f"{way} {quoted(reference.word)}"
+                outside.append((way == "towards", beyond, place, direction, number(value), usual))
         ways += [max(outside)] if outside else []  # max prefers "towards", the more informative direction
     if ways:
         short = [name.removesuffix(" occurrence") for name in names]  # "the first": both are in one text
         moves = [f"{name} moves {word}" if name == nth else f"{nth} {word} moves"
                  for name, nth in zip(names, short, strict=True)]  # fmt: skip
-        *_, place, way = max(ways)
-        numbers = {"moves": moves[place], "way": way}
+        _, _, place, direction, cosine, usual = max(ways)
+        numbers = {"moves": moves[place], "way": f"{direction} (cosine {cosine}, {usual})"}
         if len(names) == len(ways) == 2:
-            return numbers | {"moves_1": moves[0], "way_1": ways[0][-1], "second": short[1], "way_2": ways[1][-1]}
+            way_1, way_2 = (f"{direction} (cosine {cosine}, {usual})" for *_, direction, cosine, usual in ways)
+            numbers |= {"moves_1": moves[0], "way_1": way_1, "second": short[1], "way_2": way_2, "usual": usual}
+            same_way = direction if ways[0][3] == ways[1][3] else None
+            return numbers | {"same_way": same_way, "cosine_1": ways[0][4], "cosine_2": ways[1][4]}
         if len(names) == 2 and can_compare[1 - place]:
             it, where = ("it", f" in {names[1 - place]}") if names == short else ("the other", "")
             numbers["stays"] = f"{it} stays within its neutral range{where}"
