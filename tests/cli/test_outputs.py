@@ -155,7 +155,7 @@ def test_a_verb_takes_them_as_one() -> None:
 
     file = Path("a.html")
     verb("a", html=file, html_with=["layers=1,2", "steps"], last=True)
-    offered = Outputs(html=PageFile(file, "int16", (1, 2), True), offered=("figure", "html"))
+    offered = Outputs(html=PageFile(file, (1, 2), True), offered=("figure", "html"))
     assert taken == [("a", offered, True)]
     own = inspect.signature(verb).parameters
     assert list(own) == ["text", "figure", "html", "html_with", "last"]
@@ -170,13 +170,12 @@ def built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
-    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "float32")
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html")
     assert done.returncode == 0, done.stderr
     size = (tmp_path / "bank.html").stat().st_size
     assert done.stdout.splitlines()[-1] == f"Wrote bank.html ({size / 1e3:.0f} kB). Open it in a browser."
     page = Read(tmp_path / "bank.html")
     assert page.data["opening"]["token"] == 8
-    assert page.data["calls"][0]["query"]["scales"] is None
     assert any(finding in " ".join(done.stdout.split()) for finding in page.data["findings"])
 
 
@@ -237,9 +236,9 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
         (["--html", "a.txt"], "--html: cannot write 'a.txt', but the file name must end in .html"),
         (["--html", "none/a.html"], "there is no folder 'none'"),
         (["--html-with", "steps"], "--html-with needs --html"),
-        (["--html", "a.html", "--html-with", "int8"], "got 'int8', expected steps, float32 or layers=0,3-5"),
-        (["--html", "a.html", "--html-with", "steps,"], "got '', expected steps, float32 or layers=0,3-5"),
-        (["--html", "a.html", "--html-with", "1,2"], "got '1,2', expected steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "int8"], "got 'int8', expected steps or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "steps,"], "got '', expected steps or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "1,2"], "got '1,2', expected steps or layers=0,3-5"),
     ],
 )
 def test_what_is_refused_before_a_model_is_loaded(
@@ -271,18 +270,18 @@ def test_without_the_built_page(built: Path) -> None:
 
 def test_what_of_the_traces_goes_into_it() -> None:
     def page(choice: Any) -> Page:
-        raise RegardError(f"{choice.layers} {choice.numbers} {choice.steps}")
+        raise RegardError(f"{choice.layers} {choice.steps}")
 
-    with pytest.raises(RegardError, match=r"^\[1, 2\] int16 True$"):
-        Outputs(html=PageFile(Path("a.html"), "int16", [1, 2], steps=True)).write(SimpleNamespace(page=page))
+    with pytest.raises(RegardError, match=r"^\[1, 2\] True$"):
+        Outputs(html=PageFile(Path("a.html"), [1, 2], steps=True)).write(SimpleNamespace(page=page))
 
 
 @pytest.mark.parametrize(
     ("given", "page"),
     [
         (["steps"], PageFile(Path("a.html"), steps=True)),
-        (["layers=0,3-5,float32"], PageFile(Path("a.html"), "float32", (0, 3, 4, 5))),
-        (["float32, layers=2, 4, steps"], PageFile(Path("a.html"), "float32", (2, 4), True)),
+        (["layers=0,3-5,steps"], PageFile(Path("a.html"), (0, 3, 4, 5), True)),
+        (["layers=2, 4, steps"], PageFile(Path("a.html"), (2, 4), True)),
         (["layers=2", "steps"], PageFile(Path("a.html"), layers=(2,), steps=True)),
         ([], PageFile(Path("a.html"))),
     ],

@@ -69,9 +69,6 @@ class Numbers:
 
     def vectors(self, says: dict[str, Any]) -> np.ndarray:
         values = self.numbers(says["values"])
-        if says["scales"] is None:
-            assert values.dtype == np.float32
-            return values.astype(np.float64)
         assert values.dtype == np.int16
         return (values.astype(np.float32) * self.numbers(says["scales"])[..., None]).astype(np.float64)
 

@@ -25,7 +25,7 @@ def pair() -> Any:
 
 
 def opened(page_of: Any, pair: Any, **arguments: Any) -> Any:
-    page = page_of(pair, numbers="float32", **arguments)
+    page = page_of(pair, **arguments)
     page.open_view("Overview")
     page.tab.wait_for_selector("[data-weight]")
     return page

@@ -16,19 +16,17 @@ from regard.views.save_page import page_as_seen
 from regard.web.add_traces import add_trace
 from regard.web.assemble import Choice, Opening, check_page_size, estimated_size, page_of
 from regard.web.html_file import write_page
-from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import Page
 from tests.support import RIVER
 from tests.support.own_models import TARGETS, TEXTS, pair
 from tests.support.web_pages import SHELL, Read, check_page
 
 
-@pytest.mark.parametrize("encoding", ["int16", "float32"])
 @pytest.mark.parametrize(("layers", "heads"), [(None, None), ((1, 3), None), ((1, 3), (0, 5, 7))])
 def test_the_estimate_is_near_what_is_written(
-    bank: list[Trace], encoding: Encoding, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None
+    bank: list[Trace], layers: tuple[int, ...] | None, heads: tuple[int, ...] | None
 ) -> None:
-    page = Page("", layers=layers, heads=heads, numbers=NumberStore(encoding))
+    page = Page("", layers=layers, heads=heads)
     estimate = estimated_size([bank[0]], page)
     add_trace(page, bank[0], "text 1")
     assert 0.8 * estimate < page.numbers.size < 1.1 * estimate  # norms are not counted, nor what deflating saves
@@ -145,7 +143,6 @@ def test_texts_are_told_apart_by_model_and_change(minilm: Any, bank: list[Trace]
     [
         ([], {}, "page: got no trace"),
         (["a"], {}, "page: got str, expected traces"),
-        (None, {"numbers": "int8"}, "numbers: got 'int8', expected 'int16' or 'float32'"),
         (None, {"layers": [9]}, r"attention\[9\]: there is no such layer"),
         (None, {"heads": [12]}, "head 12 does not exist"),
         (None, {"layers": []}, "layers: got none"),

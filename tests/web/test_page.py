@@ -4,7 +4,6 @@ from dataclasses import replace
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
-from regard.web.numbers import NumberStore
 from regard.web.page import FORMAT, VERSION, Page, status_lines, text_data
 from tests.support import ROOT
 
@@ -50,10 +49,6 @@ def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[
         "Unknown to the tokenizer: “☃”.",
         "A note.",
     ]
-    exact = Page("", numbers=NumberStore("float32"))
-    add_trace(exact, bank[0], "text 1")
-    assert "stored as float32" in status_lines([bank[0].status], exact)[2]
-    assert exact.largest_difference() < 1e-6 < page.largest_difference()
 
 
 def test_a_text_has_its_tokens_by_columns() -> None:

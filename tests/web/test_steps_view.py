@@ -1,12 +1,15 @@
 """One token through one head: every number of the diagram and its table is the library's, by mouse and by keyboard."""
 
+from copy import copy
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from regard.attention.attention_map import AttentionMap
 from regard.explain.weights.head_steps import HeadSteps, head_steps
+from regard.web.numbers import NumberStore
 from tests.support import generation
 from tests.web.tables import read_number
 
@@ -60,6 +63,16 @@ def same(page: Any, found: HeadSteps, within: float = 2e-4) -> None:
         assert float((shown[name] - numbers)[finite].abs().max()) <= within, name
 
 
+def as_stored(trace: Any) -> Any:
+    """The trace with queries and keys as the page stores them, in int16 with a scale per vector."""
+    stored, round_vectors = copy(trace), NumberStore().add_vectors
+    stored.attention = tuple(
+        AttentionMap(*(round_vectors(x[0])[1][None] for x in (m.query, m.key)), m.rule, offset=m.offset, ndim=3)
+        for m in trace.attention
+    )
+    return stored
+
+
 def said(page: Any, step: str) -> tuple[str, float]:
     """What is said of the number that is pointed at, and the number."""
     line = page.tab.wait_for_selector(f"[data-origin={step}]")
@@ -76,11 +89,11 @@ def at_end(page: Any, step: str) -> float:
 
 
 def test_scores_and_weights_are_the_librarys(page_of: Any, bank: Any) -> None:
-    page = opened(page_of, bank[0], 3, 5, BANK, numbers="float32")
-    same(page, head_steps(bank[0], BANK, 3, 5))
+    page, stored = opened(page_of, bank[0], 3, 5, BANK), as_stored(bank[0])
+    same(page, head_steps(stored, BANK, 3, 5))
     page.choose_head("0", "2")
     page.tab.wait_for_selector("text=through layer 0, head 2")
-    same(page, head_steps(bank[0], BANK, 0, 2))
+    same(page, head_steps(stored, BANK, 0, 2))
 
 
 def test_a_score_says_which_strips_it_is_made_of(page_of: Any, bank: Any) -> None:
@@ -141,10 +154,10 @@ def test_keys_alone_reach_every_strip(page_of: Any, bank: Any) -> None:
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss"])
 def test_softcap_mask_and_sinks(page_of: Any, kind: str) -> None:
     trace = generation.opened(kind).trace(ids=generation.IDS)
-    found = head_steps(trace, 5, 0, 4)
+    found = head_steps(as_stored(trace), 5, 0, 4)
     assert (found.softcap if kind == "gemma2" else found.sink) is not None
     assert bool(found.scores.isinf().any())
-    page = opened(page_of, trace, 0, 4, 5, numbers="float32", steps=True)
+    page = opened(page_of, trace, 0, 4, 5, steps=True)
     same(page, found)
     page.tab.focus("[data-step=weights] [role=application]")
     sentence, number = said(page, "weights")

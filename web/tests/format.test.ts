@@ -33,6 +33,4 @@ test("numbers are inflated, and refused where some are missing", async () => {
 
 test("a vector is its int16 numbers times its own scale", () => {
   expect([...scaled(Int16Array.of(1, -2, 3, 4), Float32Array.of(0.5, 2), 2)]).toEqual([0.5, -1, 6, 8]);
-  const exact = Float32Array.of(0.1, 0.2);
-  expect(scaled(exact, null, 2)).toBe(exact);
 });

@@ -74,7 +74,7 @@ Output
 --csv FILE  Save a table that spreadsheets can open safely: .csv.
 --json FILE  Save all results at full precision: .json, or - for standard output.
 --html FILE  Save an interactive page as an offline file: .html.
---html-with PART,PART  With --html: add steps (values, hidden states) or float32 (exact), or keep layers=0,3-5 only.
+--html-with PART,PART  With --html: add steps (values, hidden states), or keep layers=0,3-5 only.
 --save FILE  Save the traces, to read them with --open: .safetensors.
 --save-layers N,N-N  Save the attention of these layers only.
 --save-heads N,N-N  Save these heads only.

@@ -87,18 +87,16 @@ def column_names(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
 class PageFile:
     """The file of an HTML page (--html), and the parts of the traces to include (--html-with).
 
-    numbers: dtype of queries and keys. layers: the layers to include, None for all. steps: whether to include values,
-    hidden states and projections.
+    layers: the layers to include, None for all. steps: whether to include values, hidden states and projections.
     """
 
     file: Path | None = None
-    numbers: Literal["int16", "float32"] = "int16"
     layers: Sequence[int] | None = None
     steps: bool = False
 
     @staticmethod
     def of(file: Path | None, given: Sequence[str]) -> "PageFile":
-        """Return the page file for --html and --html-with. given: such as "steps,float32,layers=0,3-5"."""
+        """Return the page file for --html and --html-with. given: such as "steps,layers=0,3-5"."""
         if given and file is None:
             raise RegardError("--html-with needs --html: it chooses what goes into that file")
         parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
@@ -108,11 +106,11 @@ class PageFile:
             try:
                 if name == "layers":
                     layers = whole_numbers(numbers)
-                elif part not in ("steps", "float32"):
-                    raise RegardError(f"--html-with: got {part!r}, expected steps, float32 or layers=0,3-5")
+                elif part != "steps":
+                    raise RegardError(f"--html-with: got {part!r}, expected steps or layers=0,3-5")
             except typer.BadParameter as error:
                 raise RegardError(f"--html-with layers: {error.message}") from error
-        return PageFile(file, "float32" if "float32" in parts else "int16", layers, "steps" in parts)
+        return PageFile(file, layers, "steps" in parts)
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ class Outputs:
         if own.file is not None:
             from regard.web.assemble import Choice
 
-            page = answer.page(Choice(own.layers, numbers=own.numbers, steps=own.steps))
+            page = answer.page(Choice(own.layers, steps=own.steps))
         if saved.file is not None:
             from regard.trace.file import save
 

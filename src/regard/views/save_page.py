@@ -38,7 +38,6 @@ from regard.web.assemble import (
 )
 from regard.web.call import DENSE, CallName, call_data
 from regard.web.html_file import add_panels, check_page_built, join_pages_into_one, write_page
-from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import HasPage, Page, status_lines, text_data
 
 
@@ -71,13 +70,12 @@ def attention_page(
                 f"page: {entry.name or 'the map'} has {count:,} weights without queries and keys, {DENSE:,} are the "
                 "most: choose heads (heads=), or draw it with regard.plot"
             )
-        size += call_bytes(weights, choice.numbers)
+        size += call_bytes(weights)
     check_page_size(size * 4 // 3, choice.limit)
     sizes = {tuple(weights.shape) for weights in maps}
     alike = ", {} heads of {} × {} tokens".format(*sizes.pop()) if len(sizes) == 1 else ""
     called = f"attention weights of {len(shown)} calls{alike}" if shown[1:] else shown[0].name or "attention weights"
     page = Page(title or called + shown[0].item, findings or (), layers=layers, heads=heads)
-    page.numbers = NumberStore(choice.numbers)
     calls: dict[int, int] = {}
     texts: dict[tuple[str, ...], int] = {}
     for entry, weights in zip(shown, maps, strict=True):
@@ -130,7 +128,6 @@ def save_page(
     control: Sequence[Trace] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
-    numbers: Encoding = "int16",
     steps: bool | Sequence[int] = False,
     title: str | None = None,
     findings: Sequence[str] | None = None,
@@ -145,7 +142,7 @@ def save_page(
         traces: one or more traces of texts, pairs, long texts in windows or generated texts. If two have the same
             tokens, they are also compared. Or results of `regard.patch_sweep`, `.attribution`, `.score_sources`,
             `.attribute_to_tokens`, `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or
-            with traces. Or attention as in `regard.plot` (with layers, heads, numbers, title, findings and limit).
+            with traces. Or attention as in `regard.plot` (with layers, heads, title, findings and limit).
         tokens, key_tokens, batch, grid, image: for attention without a trace, see `regard.plot`.
         file: the name of an .html file.
         word: a word to open the page at. Sentences and the first view are then about this word.
@@ -153,7 +150,6 @@ def save_page(
         control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`. The page
             then reports movement towards references.
         layers, heads: the layer and head numbers to include. Default: all.
-        numbers: "int16" (with one scale per vector), or "float32", which is exact and twice as large.
         steps: also include values, hidden states and projections, for all layers or for these, to show each step from
             queries to the residual stream.
         title: a one-line title. Default: the text.
@@ -176,7 +172,7 @@ def save_page(
 def put_together(
     traces: Any, *, title: str | None = None, findings: Sequence[str] | None = None, limit: int | None = LIMIT,
     word: str | None = None, references: Trace | Sequence[Trace] = (), control: Sequence[Trace] | None = None,
-    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None, numbers: Encoding = "int16",
+    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
     steps: bool | Sequence[int] = False,
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
     grid: Sequence[int] | None = None, image: Any = None,
@@ -190,21 +186,21 @@ def put_together(
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if plain or (answers and len(answers) == len(every)):
         chosen = {"word": word, "references": references or None, "control": control, "steps": steps}
-        chosen |= {} if plain else {"layers": layers, "heads": heads, "numbers": numbers != "int16"}
+        chosen |= {} if plain else {"layers": layers, "heads": heads}
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
                     f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
                 )
         if plain:
-            choice = Choice(layers, heads, numbers, limit=limit)
+            choice = Choice(layers, heads, limit=limit)
             return attention_page(traces, tokens, key_tokens, batch, choice, title, findings, grid, image)
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
         return page
     shown: Any = [one for n, one in enumerate(every) if n not in answers] if answers else traces
-    choice = Choice(layers, heads, numbers, steps, limit)
+    choice = Choice(layers, heads, steps, limit)
     words = listed_traces("references", references)
     if words and word is None:
         raise RegardError("references needs word: pass the word that you compare with them")

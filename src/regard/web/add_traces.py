@@ -28,7 +28,7 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
-from regard.web.numbers import Data, Encoding, NumberStore, page_numbers_in_bits, vector_bytes_in_page
+from regard.web.numbers import Data, NumberStore, page_numbers_in_bits, vector_bytes_in_page
 from regard.web.page import Page, text_data
 
 VALUES_ALONE = 36_000  # maximum bytes of a layer's values without steps= (48 kB of a file)
@@ -53,7 +53,7 @@ def steps_data(
     if refused is not None or not isinstance(output, AttentionOutput):
         return data
     norm = output.norm if output.kind == "post-norm" else None
-    whole, parts = _projection_bytes(values, output, numbers.encoding, max(tokens, values.shape[1]))
+    whole, parts = _projection_bytes(values, output, max(tokens, values.shape[1]))
     data |= {
         "projection": None if parts < whole else numbers.add(output.weight.float()),
         "projected": numbers.add_vectors(projected_values(values, output))[0] if parts < whole else None,
@@ -69,10 +69,10 @@ def steps_data(
     return data
 
 
-def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
+def _projection_bytes(values: Tensor, output: AttentionOutput, tokens: int) -> tuple[int, int]:
     """Return the size in bytes of W_O, and of W_O · value for this number of tokens, before compression."""
     shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
-    return 4 * output.weight.numel(), vector_bytes_in_page(shape, encoding)
+    return 4 * output.weight.numel(), vector_bytes_in_page(shape)
 
 
 def refusal(
@@ -97,16 +97,15 @@ def steps_bytes(
     values: Tensor,
     output: AttentionOutput | UnverifiedOutput | None,
     entering: Tensor | None,
-    encoding: Encoding,
     tokens: int = 0,
 ) -> int:
     """Return the maximum number of bytes of a call's steps on a page, before compression."""
     tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
-    size = sum(vector_bytes_in_page(tuple(tensor.shape), encoding) for tensor in tensors if tensor is not None)
+    size = sum(vector_bytes_in_page(tuple(tensor.shape)) for tensor in tensors if tensor is not None)
     if not isinstance(output, AttentionOutput):
         return size
     tokens = max(tokens, values.shape[1])
-    return size + min(_projection_bytes(values, output, encoding, tokens)) * values.shape[1] // max(tokens, 1)
+    return size + min(_projection_bytes(values, output, tokens)) * values.shape[1] // max(tokens, 1)
 
 
 def held(kept: Sequence[object], call: CallNumber) -> Any:
@@ -206,7 +205,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
         values = held(trace.values, call)
-        size = 0 if values is None else vector_bytes_in_page((page.tokens, *values.shape[::2]), page.numbers.encoding)
+        size = 0 if values is None else vector_bytes_in_page((page.tokens, *values.shape[::2]))
         if page.values_alone and (values is None or size > VALUES_ALONE):
             continue
         if values is None:

@@ -21,7 +21,7 @@ from regard.text.words import wordlike
 from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace, entering_of, held, steps_bytes
-from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
+from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
 
 LIMIT = 200_000_000  # bytes: browsers are slow to open larger files
@@ -37,18 +37,18 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
         for maps in (side.attention, side.cross):
             for call in call_numbers(maps):
                 if page.layers is None or call[0] in page.layers:
-                    total += call_bytes(maps[call], page.numbers.encoding, page.heads)
+                    total += call_bytes(maps[call], page.heads)
     return total * 4 // 3 + steps_size(traces, page)
 
 
-def call_bytes(weights: AttentionMap, encoding: Encoding, heads: Sequence[int] | None = None) -> int:
+def call_bytes(weights: AttentionMap, heads: Sequence[int] | None = None) -> int:
     """Return a map's maximum size on a page in bytes, before compression. heads: those included, None for all."""
     count, length, size = weights.shape
     count = count if heads is None else len(heads)
     if weights.given is not None:
         return 4 * count * length * size
     vectors = (tensor.shape[1:] for tensor in (weights.query, weights.key))  # (H, L, D) and (G, S, D)
-    return sum(vector_bytes_in_page((min(count, n), *rest), encoding) for n, *rest in vectors) + 8 * count * length
+    return sum(vector_bytes_in_page((min(count, n), *rest)) for n, *rest in vectors) + 8 * count * length
 
 
 def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
@@ -60,7 +60,7 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
             there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
             if there and value is not None:
                 output = held(side.attention_outputs, call)
-                total += steps_bytes(value, output, entering_of(side, call[0]), page.numbers.encoding, page.tokens)
+                total += steps_bytes(value, output, entering_of(side, call[0]), page.tokens)
     return total * 4 // 3
 
 
@@ -76,14 +76,13 @@ def check_page_size(size: int, limit: int | None) -> None:
 class Choice:
     """The parts of the traces to include in a page.
 
-    layers, heads: the layer and head numbers to include, None for all. numbers: the encoding of vectors. steps: whether
-    to include values, hidden states and projections, or the layers for which to include them. limit: the maximum
-    estimated size in bytes, None for no limit.
+    layers, heads: the layer and head numbers to include, None for all. steps: whether to include values, hidden states
+    and projections, or the layers for which to include them. limit: the maximum estimated size in bytes, None for no
+    limit.
     """
 
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
-    numbers: Encoding = "int16"
     steps: bool | Sequence[int] = False
     limit: int | None = LIMIT
 
@@ -146,13 +145,12 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
         heads=chosen_numbers("head", choice.heads),
         steps_of=() if steps is False else None if steps is True else steps,
         values_alone=steps is False,
-        numbers=NumberStore(choice.numbers),
         tokens=sum(len(side.tokens) for trace in plain for side in sides(trace)),
     )
     check_page_size(estimated_size(plain, page), choice.limit)
     if steps is not False:
         size = megabytes(steps_size(plain, page))
-        near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"
+        near = "within 1.6e-5 of their vector's largest number"
         page.optional = f"Values, hidden states and projections, for Steps, take up to {size} of this file, {near}."
         page.status.append(page.optional)
     return page

@@ -1,4 +1,4 @@
-"""Encode the numbers of a page as deflated byte planes in base64. Vectors are int16 with a scale each, or float32.
+"""Encode the numbers of a page as deflated byte planes in base64. Vectors are int16 with a scale each.
 
 Byte planes have byte 0 of all numbers, then byte 1 of all numbers, and so on, lowest bytes first. The planes of high
 bytes vary little and deflate well. A vector's scale is its largest component / 32767, so that the error of an int16 is
@@ -8,18 +8,13 @@ at most half a scale. `web/src/data/format.ts` reads these numbers.
 import hashlib
 import zlib
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.errors import RegardError
-
 Data = dict[str, object]  # a part of a page's data, for JSON
-Encoding = Literal["int16", "float32"]
-ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
 DTYPES = ("int16", "uint16", "int32", "float32")
 LARGEST = 32767  # the largest int16. Its negative is the smallest value in use
 LEVEL = 6  # zlib's level: 9 takes three times as long and saves half a percent
@@ -28,18 +23,10 @@ VECTOR_STRATEGY = zlib.Z_RLE  # faster and smaller, because the bytes of vectors
 
 @dataclass
 class NumberStore:
-    """The deflated arrays of a page: `<script id="numbers-{at}">` has blobs[at] in base64.
+    """The deflated arrays of a page: `<script id="numbers-{at}">` has blobs[at] in base64."""
 
-    encoding: the type in which vectors are stored.
-    """
-
-    encoding: Encoding = "int16"
     blobs: list[bytes] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)  # indices of blobs by the digest of their bytes
-
-    def __post_init__(self) -> None:
-        if self.encoding not in ENCODINGS:
-            raise RegardError(f"numbers: got {self.encoding!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
     def add(self, numbers: np.ndarray | Tensor, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> dict[str, object]:
         """Store an array, unless an equal array is stored. Returns its index, dtype and shape. strategy: zlib's."""
@@ -55,12 +42,9 @@ class NumberStore:
 
     def add_vectors(self, vectors: Float[Tensor, "*n D"]) -> tuple[dict[str, object], Float[Tensor, "*n D"]]:
         """Store vectors. Returns their entry in the page's data, and the vectors as stored (rounded), in float32."""
-        if self.encoding == "float32":
-            exact = vectors.detach().float().cpu()
-            return {"values": self.add(exact, VECTOR_STRATEGY), "scales": None}, exact
         values, scales = vectors_rounded_for_page(vectors.detach().cpu())
-        says: dict[str, object] = {"values": self.add(values, VECTOR_STRATEGY), "scales": self.add(scales)}
-        return says, values.float() * scales[..., None]
+        entry: Data = {"values": self.add(values, VECTOR_STRATEGY), "scales": self.add(scales)}
+        return entry, values.float() * scales[..., None]
 
     @property
     def size(self) -> int:
@@ -97,7 +81,6 @@ def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = 
     return ((whole + (step - 1 if up else step // 2)) & -step).view(torch.float32)
 
 
-def vector_bytes_in_page(shape: tuple[int, ...], encoding: Encoding) -> int:
+def vector_bytes_in_page(shape: tuple[int, ...]) -> int:
     """Return the size in bytes of vectors with this shape on a page, before compression."""
-    count = int(np.prod(shape[:-1]))
-    return count * shape[-1] * 4 if encoding == "float32" else count * (shape[-1] * 2 + 4)
+    return int(np.prod(shape[:-1])) * (shape[-1] * 2 + 4)

@@ -303,10 +303,9 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
         lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
         lines.append(exactness(own))
     if page.calls:
-        kept = "int16 with a scale per vector" if page.numbers.encoding == "int16" else "float32"
         lines.append(
-            f"This page computes weights from queries and keys stored as {kept}. They differ from the trace by "
-            f"at most {page.largest_difference():.1e}."
+            "This page computes weights from queries and keys stored as int16 with a scale per vector. They differ "
+            f"from the trace by at most {page.largest_difference():.1e}."
         )
     for what, numbers in (("layers", page.layers), ("heads", page.heads)):
         if numbers is not None:

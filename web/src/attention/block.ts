@@ -32,7 +32,7 @@ export interface LoadedSteps {
 export async function loadSteps(data: StepsData, source: Source): Promise<LoadedSteps> {
   const read = async (numbers: Numbers) => (await decode(numbers, source.bytes(numbers.at))) as Float32Array;
   const vectors = async (v: Vectors) =>
-    scaled(await read(v.values), v.scales && (await read(v.scales)), v.values.shape.at(-1)!);
+    scaled(await read(v.values), await read(v.scales), v.values.shape.at(-1)!);
   const [groups, size, each] = data.value.values.shape as [number, number, number];
   const [value, projection, projected, bias, residual, entering, weight, shift] = await Promise.all([
     vectors(data.value),

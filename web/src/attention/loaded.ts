@@ -29,7 +29,7 @@ export interface LoadedBias {
 /** All numbers that a call names, so that they can be sent to where it is computed. */
 export function numbersOf(call: Call): Numbers[] {
   const mask = call.mask?.kind === "runs" ? [call.mask.first, call.mask.starts, call.mask.ends] : [];
-  const vectors = [call.query, call.key].flatMap((v) => (v.scales ? [v.values, v.scales] : [v.values]));
+  const vectors = [call.query, call.key].flatMap((v) => [v.values, v.scales]);
   return [...vectors, call.row_max, call.row_sum, ...mask, ...(call.bias ? [call.bias.values] : [])];
 }
 
@@ -37,7 +37,7 @@ export function numbersOf(call: Call): Numbers[] {
 export async function load(call: Call, bytes: Map<number, Uint8Array>): Promise<LoadedCall> {
   const read = (numbers: Numbers): Promise<Values> => decode(numbers, bytes.get(numbers.at)!);
   const vectors = async (v: Vectors): Promise<Float32Array> =>
-    scaled(await read(v.values), v.scales ? ((await read(v.scales)) as Float32Array) : null, v.values.shape.at(-1)!);
+    scaled(await read(v.values), (await read(v.scales)) as Float32Array, v.values.shape.at(-1)!);
   const [query, key, rowMax, rowSum] = await Promise.all([
     vectors(call.query),
     vectors(call.key),
@@ -70,8 +70,7 @@ export async function load(call: Call, bytes: Map<number, Uint8Array>): Promise<
 }
 
 /** Turn int16 vectors into numbers, each by its scale. */
-export function scaled(values: Values, scales: Float32Array | null, width: number): Float32Array {
-  if (!scales) return values as Float32Array;
+export function scaled(values: Values, scales: Float32Array, width: number): Float32Array {
   const numbers = new Float32Array(values.length);
   for (let vector = 0, n = 0; vector < scales.length; vector++) {
     const scale = scales[vector]!;

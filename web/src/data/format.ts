@@ -15,10 +15,10 @@ export interface Numbers {
   shape: number[];
 }
 
-/** Vectors: float32 numbers, or int16 with one scale a vector: number = int16 × scale of its vector. */
+/** Vectors: int16 numbers with one scale per vector: number = int16 × scale of its vector. */
 export interface Vectors {
   values: Numbers; // (…, vectors, width)
-  scales: Numbers | null; // (…, vectors); null where values are float32
+  scales: Numbers; // (…, vectors)
 }
 
 export interface Page {
