@@ -6,14 +6,13 @@ import re
 import subprocess
 import sys
 import xml
-from dataclasses import replace
 from types import ModuleType
 
 import pytest
 
 import regard
 from regard.errors import RegardError
-from regard.lazy import import_from_corpus_extra, lazy_modules, lazy_names
+from regard.lazy import import_from_corpus_extra, lazy_modules
 from tests.support import ROOT
 
 
@@ -46,23 +45,6 @@ def test_functions_are_reached_by_their_own_names() -> None:
 def test_looking_imports_nothing() -> None:
     code = "import sys, regard; dir(regard.explain), dir(regard.nn); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_a_name_that_goes_still_works_and_says_what_it_is_called_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = ModuleType("shop")
-    monkeypatch.setitem(sys.modules, "shop", package)
-    package.__getattr__ = lazy_names(  # type: ignore[method-assign]
-        "shop", {"replace": "dataclasses"}, renamed={"swap": ("replace", "0.4")}
-    )
-    for _ in range(2):  # each time that it is asked for
-        with pytest.warns(
-            DeprecationWarning, match=r"^shop\.swap is called shop\.replace now, and regard 0\.4 will"
-        ) as warned:
-            assert package.swap is replace
-        assert len(warned) == 1
-        assert warned[0].filename == __file__  # where it is asked for, not here
-    assert package.replace is replace
-    assert "swap" not in vars(package)
 
 
 def test_a_package_of_an_extra_is_imported_or_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

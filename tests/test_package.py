@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-from packaging.version import Version
 
 import regard
 
@@ -20,13 +19,6 @@ def test_every_name_of_the_package_is_there() -> None:
 def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="module 'regard' has no attribute 'attention_span'"):
         _ = regard.attention_span
-
-
-def test_a_name_that_goes_is_warned_about_until_its_version() -> None:
-    for old, (new, version) in regard._RENAMED.items():
-        assert old not in regard.__all__
-        assert new in regard.__all__
-        assert Version(version) > Version(regard.__version__), f"take {old} away: {version} has it no more"
 
 
 def test_importing_it_imports_nothing_heavy() -> None:

@@ -118,10 +118,8 @@ _METHODS = {  # functions of higher modules, which low classes call through `laz
 }
 ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("looked", "plot", "save", "save_page", "see", "show")})
 
-_RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
-
 __all__ = [*sorted(_WHERE), "__version__"]
-__getattr__ = lazy_names(__name__, _WHERE, _RENAMED)
+__getattr__ = lazy_names(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@
 import importlib
 import pkgutil
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -35,21 +34,13 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
     return load, lambda: list(names)
 
 
-def lazy_names(
-    package: str, where: Mapping[str, str], renamed: Mapping[str, tuple[str, str]] | None = None
-) -> Callable[[str], Any]:
+def lazy_names(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, which imports each name from its module when it is first requested.
 
-    where: the module of each name, or the package of a name that is a module itself. renamed: for each old name, its
-    new name and the version that removes the old one. Using an old name emits a DeprecationWarning.
+    where: the module of each name, or the package of a name that is a module itself.
     """
 
     def load(name: str) -> Any:
-        if renamed is not None and name in renamed:
-            new, version = renamed[name]
-            said = f"{package}.{name} is called {package}.{new} now, and regard {version} will not have the old name"
-            warnings.warn(said, DeprecationWarning, stacklevel=2)
-            return getattr(sys.modules[package], new)
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = import_part(where[name])
