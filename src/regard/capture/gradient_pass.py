@@ -18,7 +18,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_call_path, hooked_calls
 from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
-from regard.capture.interventions.names import CallId, CallNumbering
+from regard.capture.interventions.names import CallNumbering
 from regard.capture.interventions.states import LayerHooks, Stacks
 from regard.capture.options import CaptureOptions, masks_as_needed
 from regard.capture.session import Session
@@ -31,21 +31,12 @@ from regard.text.tokens import Encoded
 Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
 
 
-@dataclass(frozen=True, eq=False)
-class HeadCall:
-    """One attention call. output: of its heads, before W_O. value: repeated for each query head."""
-
-    call: CallId
-    output: Float[Tensor, "1 H L E"]
-    value: Float[Tensor, "1 H S E"]
-
-
 @dataclass
-class HeadCalls:
-    """Hooks around attention calls (`recording.CallHook`). They keep the calls of the layers that a trace shows."""
+class HeadValues:
+    """Hooks around attention calls (`recording.CallHook`). They keep the values of the layers that a trace shows."""
 
     numbering: CallNumbering
-    calls: list[HeadCall] = field(default_factory=list)
+    values: list[Float[Tensor, "1 H S E"]] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,25 +47,24 @@ class HeadCalls:
         return query, key, value
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Keep the call if it is in a layer that a trace shows."""
+        """Keep the call's values if it is in a layer that a trace shows."""
         path = current_call_path()
-        call = self.numbering(path, self._counts[path])
+        if self.numbering(path, self._counts[path]) is not None:
+            self.values.append(value)
         self._counts[path] += 1
-        if call is not None:
-            self.calls.append(HeadCall(call, output, value))
         return output
 
 
 @contextmanager
-def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Iterator[HeadCalls]:
-    """Run attention through regard inside the block, and keep the outputs of its heads."""
+def kept_head_values(session: Session, *, written_masks: bool = False) -> Iterator[HeadValues]:
+    """Run attention through regard inside the block, and keep the values of its heads."""
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks)
     capture = Capture(session.index, keep)
-    head_calls = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
-    with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(head_calls):
-        yield head_calls
+    head_values = HeadValues(CallNumbering(session.model, capture, pairs=session.pairs))
+    with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(head_values):
+        yield head_values
 
 
 @dataclass
@@ -82,15 +72,15 @@ class GradientPass:
     """The differentiable results of one pass, per stack (the encoder's first).
 
     embeddings: the token embeddings, as looked up or replaced. states: the input of each layer and the output of the
-    last, with a batch axis. last_hidden_state, logits: of the last stack. heads: the attention calls in order, if
-    requested.
+    last, with a batch axis. last_hidden_state, logits: of the last stack. head_values: the values of each attention
+    call in order, repeated for each query head, if requested.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
     states: list[list[Float[Tensor, "1 L M"]]] = field(default_factory=list)
     last_hidden_state: Float[Tensor, "L K"] | None = None
     logits: Float[Tensor, "..."] | None = None
-    heads: list[HeadCall] = field(default_factory=list)
+    head_values: list[Float[Tensor, "1 H S E"]] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
         """Differentiate an outcome by tensors of the pass. Tensors that it doesn't depend on have gradient 0."""
@@ -109,7 +99,7 @@ def gradient_pass(
 ) -> GradientPass:  # fmt: skip
     """Run a text, and for an encoder-decoder its target, through a model with gradients.
 
-    exchange: replaces token embeddings. heads: whether to keep the output of each head.
+    exchange: replaces token embeddings. heads: whether to keep the values of each head.
     """
     result, model, kept = GradientPass(), session.model, _KeptStates(session.model, stacks)
     inputs = session.inputs([source], None if target is None else [target], CaptureOptions())
@@ -117,15 +107,15 @@ def gradient_pass(
         session.alone(),
         quiet(),
         torch.enable_grad(),
-        kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as head_calls,
+        kept_head_values(session, written_masks=written_masks) if heads else nullcontext() as head_values,
         _exchanged(model, result, exchange),
         kept.opened(),
         record_last_hidden_states(model, head_input=True) as last,
     ):
         output = model(**inputs)
-    if head_calls is not None:
-        result.heads = head_calls.calls
-        if not head_calls.calls:
+    if head_values is not None:
+        result.head_values = head_values.values
+        if not head_values.values:
             raise RegardError(f"heads of {session.name}: none of its attention calls was seen")
     if not result.embeddings or "last_hidden_state" not in last:
         what = "token embeddings" if not result.embeddings else "its last hidden state"

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -60,17 +61,11 @@ class LayerOutputs:
     @contextmanager
     def repeated(self, model: nn.Module, paths: Sequence[str], rows: int, past: int) -> Iterator[None]:
         """Make layers return their plain-pass outputs, for `rows` rows and without the first `past` tokens."""
-        layers = {path: model.get_submodule(path) for path in paths}
-        before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
-        try:
-            for path, layer in layers.items():
-                layer.forward = partial(_repeated_layer_output, without_first(self.outputs[path], past), rows)
+        with ExitStack() as patches:
+            for path in paths:
+                forward = partial(_repeated_layer_output, without_first(self.outputs[path], past), rows)
+                patches.enter_context(patch.object(model.get_submodule(path), "forward", forward))
             yield
-        finally:
-            for path, layer in layers.items():
-                del layer.forward
-                if before[path] is not None:  # another library's, such as accelerate's
-                    layer.forward = before[path]
 
 
 class _RepeatedText:

@@ -23,12 +23,7 @@ from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images import Fill
 from regard.lazy import from_above
-from regard.models.inputs import (
-    GenerateOptions,
-    TraceInputs,
-    TraceOptions,
-    read_inputs,
-)
+from regard.models.inputs import GenerateOptions, TraceInputs, TraceOptions, read_inputs
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model

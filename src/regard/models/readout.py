@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
+from regard.capture.interventions.states import first_hidden_states
 from regard.capture.options import TensorMaskError
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
@@ -115,20 +116,15 @@ class Readout:
 def _record_last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
     """During a pass in the block, record the output of the last layer of each list, by the list's path."""
     left: dict[str, Tensor] = {}
-    hooks = ExitStack()
 
-    def keep(path: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            state = _state_in_layer_output(output)
-            if state is not None:
-                left[path] = state
+    def keep(path: str, _module: nn.Module, _args: Any, output: Any) -> None:
+        if (state := first_hidden_states(output)) is not None:
+            left[path] = state
 
-        return hook
-
-    for path, items in lists.items():
-        for module in items:
-            hooks.enter_context(module.register_forward_hook(keep(path)))
-    with hooks:
+    with ExitStack() as hooks:
+        for path, items in lists.items():
+            for module in items:
+                hooks.enter_context(module.register_forward_hook(partial(keep, path)))
         yield left
 
 
@@ -143,7 +139,7 @@ def _layers_replaced_by_state(
     """
 
     def hook(module: nn.Module, _args: Any, output: Any) -> object:
-        output_state = _state_in_layer_output(output)
+        output_state = first_hidden_states(output)
         if output_state is None or output_state.shape != state.shape:
             return None
         mine = state.to(output_state)
@@ -162,14 +158,6 @@ def _layers_replaced_by_state(
         yield
 
 
-def _state_in_layer_output(output: Any) -> Tensor | None:
-    """Return the hidden states in a layer's output: its first floating-point tensor of at least three dimensions."""
-    for value in output if isinstance(output, (tuple, list)) else (output,):
-        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
-            return value
-    return None
-
-
 def ablated_runs(model: "Model", trace: object, asker: str) -> Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]:
     """Return a function that runs a trace's text again under many sets of ablations, with `Model.ablated`."""
     source, target = model_inputs_of_trace(model._reader, trace, asker)
@@ -186,7 +174,7 @@ def gradient_run(
 ) -> tuple[GradientPass, Trace | PairTrace]:
     """Run a trace's tokens again with gradients. Return the pass, and a trace whose states and logits are in its graph.
 
-    exchange: replaces token embeddings. heads: whether the pass keeps the output of each head. In the trace, only the
+    exchange: replaces token embeddings. heads: whether the pass keeps the values of each head. In the trace, only the
     contextual embeddings and the logits are part of the graph.
     """
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:

@@ -127,12 +127,8 @@ def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = N
         RegardError: the layer or head isn't a number of 0 or more, or the part doesn't exist.
     """
     check_intervention_part(part)
-    return Head(
-        check_number("layer", layer),
-        check_number("head", head),
-        part,
-        None if nth is None else check_number("nth", nth),
-    )
+    nth = None if nth is None else check_number("nth", nth)
+    return Head(check_number("layer", layer), check_number("head", head), part, nth)
 
 
 @arguments_named
@@ -303,10 +299,6 @@ class CallNumbering:
             return place == 0, None
         if place > 1:
             return False, None
-        if place == 1 and self._crosses(path):
+        if place == 1 and path in self._capture.cross_paths:
             return True, "cross"
         return True, ("encoder", "decoder")[place]
-
-    def _crosses(self, path: str) -> bool:
-        """Return whether this path is known to be cross-attention."""
-        return path in self._capture.cross_paths

@@ -264,24 +264,19 @@ def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
     return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))
 
 
-def checked(intervention: object) -> Intervention:
-    """Return an intervention after checking its type."""
-    if isinstance(intervention, (Head, Edge)):
-        name = type(intervention).__name__.lower()
-        raise RegardError(f"interventions: got regard.{name}(...), expected regard.ablate(regard.{name}(...))")
-    if not isinstance(intervention, (Ablate, Patch, Steer)):
-        needs = "regard.ablate(...), regard.patch(...) or regard.steer(...)"
-        raise RegardError(f"interventions: got {type(intervention).__name__}, expected {needs}")
-    return intervention
-
-
 def check_interventions(interventions: object) -> None:
     """Check, before a forward pass, that `interventions` is a list of interventions."""
     if not isinstance(interventions, Sequence) or isinstance(interventions, str):
         kind = type(interventions).__name__
         raise RegardError(f"interventions: got {kind}, expected a list of interventions: [regard.ablate(...)]")
     for intervention in interventions:
-        checked(intervention)
+        name = type(intervention).__name__
+        if isinstance(intervention, (Head, Edge)):
+            made = f"regard.{name.lower()}(...)"
+            raise RegardError(f"interventions: got {made}, expected regard.ablate({made})")
+        if not isinstance(intervention, (Ablate, Patch, Steer)):
+            needs = "regard.ablate(...), regard.patch(...) or regard.steer(...)"
+            raise RegardError(f"interventions: got {name}, expected {needs}")
 
 
 def intervention_names_tokens(intervention: Intervention) -> bool:

@@ -72,7 +72,7 @@ def label_decision(model: Model, trace: Trace | PairTrace, to: str | int, word: 
         return float(logits[number]), None if chances is None else float(chances[number])
 
     done, side = gradient_run(model, trace, heads=True)
-    values = [head.value for head in done.heads]
+    values = done.head_values
     slopes = done.gradients(number_of(logit(model, number, at=place), side), values)
     sources = [(value.detach().double() * slope.double())[0].sum(2).cpu()
                for value, slope in zip(values, slopes, strict=True)]  # fmt: skip
