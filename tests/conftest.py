@@ -19,9 +19,10 @@ from tests.support import MONEY, RIVER, annotations, default_model, durations, r
 from tests.support.annotations import no_checks_of_annotations
 from tests.support.browser import BUILT, chromium
 from tests.support.real_models import opus_mt, smollm2, stories
+from tests.support.web_pages import stand_in
 
 # one browser for all tests: a process can drive one
-__all__ = ["chromium", "no_checks_of_annotations", "opus_mt", "smollm2", "stories"]
+__all__ = ["chromium", "no_checks_of_annotations", "opus_mt", "smollm2", "stand_in", "stories"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)

@@ -16,18 +16,9 @@ from regard.server.tasks import Limits
 from regard.server.traces import map_page
 from tests.support import RIVER
 from tests.support.served import served
-from tests.support.web_pages import build_nothing
 from tests.web.conftest import Opened
 
 EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A program that shows nothing, so that no test waits for Node."""
-    with pytest.MonkeyPatch.context() as patch:
-        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.support import RIVER
-from tests.support.web_pages import SHELL
+from tests.support.web_pages import SCRIPT, STYLE
 
 pytestmark = pytest.mark.usefixtures("stand_in")
 
@@ -21,6 +21,6 @@ def test_the_state_says_what_there_is(client: TestClient, minilm: Any) -> None:
 def test_the_page_and_its_program_are_served(client: TestClient) -> None:
     assert 'src="/live.js"' in client.get("/").text
     script, style = (client.get(path) for path in ("/live.js", "/live.css"))
-    assert (script.text, style.text) == (SHELL.script, SHELL.style)
+    assert (script.text, style.text) == (SCRIPT, STYLE)
     assert script.headers["content-type"].startswith("text/javascript")
     assert style.headers["content-type"].startswith("text/css")

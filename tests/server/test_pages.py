@@ -14,7 +14,7 @@ from regard.server.page_cache import ZoomMap
 from regard.server.traces import map_page
 from tests.support import RIVER
 from tests.support.own_models import opened
-from tests.support.web_pages import SHELL, Parsed, decoded
+from tests.support.web_pages import SCRIPT, Parsed, decoded
 
 pytestmark = pytest.mark.usefixtures("stand_in")
 
@@ -26,7 +26,7 @@ def test_a_page_is_saved_as_the_file_that_works_offline(client: TestClient) -> N
     read = Parsed(answer.text)
     data = next("".join(text) for _, attributes, text in read.elements if attributes.get("id") == "regard-data")
     assert json.loads(data) == client.get(f"/api/pages/{name}").json()
-    assert SHELL.script.split(";")[0][:20] in answer.text
+    assert SCRIPT.split(";")[0][:20] in answer.text
     answer = client.get("/api/pages/file-0/file")
     assert (answer.status_code, "choose a shorter text" in answer.json()["error"]) == (422, True)
 

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,26 @@ import pytest
 
 from regard.trace.layer_subset import call_numbers
 from regard.web import html_file
-from regard.web.html_file import Shell
 from regard.web.numbers import NumberStore
 
-SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: black }")
+SCRIPT, STYLE = "document.title = 1 < 2 && '<!-- </script>';", "main { color: black }"
 
 
 def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a built page that shows nothing stand in for the real one, so that no test waits for Node."""
     folder.mkdir()
     for name in (*html_file.BUNDLES, "live"):
-        (folder / f"{name}.js").write_text(SHELL.script)
-        (folder / f"{name}.css").write_text(SHELL.style)
+        (folder / f"{name}.js").write_text(SCRIPT)
+        (folder / f"{name}.css").write_text(STYLE)
     monkeypatch.setattr(html_file, "BUILT", folder)
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A program that shows nothing, so that no test waits for Node."""
+    with pytest.MonkeyPatch.context() as patch:
+        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
+        yield
 
 
 class Parsed(HTMLParser):

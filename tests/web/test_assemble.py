@@ -19,7 +19,9 @@ from regard.web.html_file import write_page
 from regard.web.page import Page
 from tests.support import RIVER
 from tests.support.own_models import TARGETS, TEXTS, pair
-from tests.support.web_pages import SHELL, Read, check_page
+from tests.support.web_pages import Read, check_page
+
+pytestmark = pytest.mark.usefixtures("stand_in")
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(None, None), ((1, 3), None), ((1, 3), (0, 5, 7))])
@@ -42,7 +44,7 @@ def test_the_limit() -> None:
 
 
 def read(folder: Path, page: Page) -> Read:
-    write_page(page, folder / "page.html", shell=SHELL)
+    write_page(page, folder / "page.html")
     return Read(folder / "page.html")
 
 

@@ -230,7 +230,7 @@ def make_app(
     stores: "Sequence[Store]" = (),
 ) -> FastAPI:
     """Return the server's FastAPI application, without `AuthMiddleware`."""
-    program = built_program("live")
+    script, style = built_program("live")
     limits = limits or Limits()
     work, cache = TaskQueues(limits), PageCache(limits.kept)
 
@@ -247,7 +247,7 @@ def make_app(
     def page_of(name: str) -> CachedPage:
         return pages[name] if name in pages else cache.get(name)
 
-    files = {"/": (SHELL, "html"), "/live.js": (program.script, "javascript"), "/live.css": (program.style, "css")}
+    files = {"/": (SHELL, "html"), "/live.js": (script, "javascript"), "/live.css": (style, "css")}
     for path, (content, kind) in files.items():
         app.router.routes.append(Route(path, Response(content, media_type=f"text/{kind}"), methods=["GET"]))
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -35,14 +34,6 @@ BUNDLES = {  # the views that each page program has, smallest program first: web
 ENDINGS = ("js", "css")
 
 
-@dataclass(frozen=True)
-class Shell:
-    """The JavaScript program and the style sheet of a page."""
-
-    script: str
-    style: str = ""
-
-
 def bundle_of(page: Page) -> str:
     """Return the name of the smallest program in `BUNDLES` that has all views of a page."""
     shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
@@ -51,11 +42,14 @@ def bundle_of(page: Page) -> str:
     return next(name for name, has in BUNDLES.items() if shown <= has)
 
 
-def built_program(name: str) -> Shell:
-    """Read a built program: one of BUNDLES, "widget" (notebook) or "live" (`regard serve`). Raises if not built."""
+def built_program(name: str) -> tuple[str, str]:
+    """Read a built JavaScript program and its style sheet. Raises RegardError if it isn't built.
+
+    name: one of BUNDLES, "widget" (notebook) or "live" (`regard serve`).
+    """
     check_page_built((name,))
     script, style = (read_regular(BUILT / f"{name}.{ending}").decode() for ending in ENDINGS)
-    return Shell(script, style)
+    return script, style
 
 
 def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
@@ -69,38 +63,37 @@ def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
         )
 
 
-def write_page(page: Page, file: Path, limit: int | None = LIMIT, shell: Shell | None = None) -> int:
+def write_page(page: Page, file: Path, limit: int | None = LIMIT) -> int:
     """Write a page to an HTML file. Returns its size in bytes. Raises RegardError if its numbers exceed the limit."""
     check_page_size(page.numbers.size, limit)
-    with whole(file) as temporary, temporary.open("wb") as written:
-        for part in html_parts(page, shell):
-            written.write(part)
-        return written.tell()
+    with whole(file) as temporary, temporary.open("wb") as opened:
+        opened.writelines(html_parts(page))
+        return opened.tell()
 
 
-def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a page's HTML file in parts, as they may be large. shell: by default the built program."""
-    data, shell = page.data(), shell or built_program(bundle_of(page))
-    if "</style" in shell.style.lower():
+def html_parts(page: Page) -> Iterator[bytes]:
+    """Yield the bytes of a page's HTML file in parts, as they may be large."""
+    data, (script, style) = page.data(), built_program(bundle_of(page))
+    if "</style" in style.lower():
         raise RegardError("the built page's style sheet holds </style, which would end its element: build it again")
-    title, findings = readable(str(data["title"])), "".join(f"<p>{readable(each)}</p>\n" for each in page.findings)
+    title, findings = readable(str(data["title"])), "".join(f"<p>{readable(text)}</p>\n" for text in page.findings)
     head = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(script))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
+        f"<title>{title} · regard</title>\n<style>{style}</style>\n</head>\n"
         # for browsers without JavaScript; the program removes it
         f'<body>\n<div id="regard-page">\n<noscript><h1>{title}</h1>\n'
         f"<p>This page needs JavaScript.</p>\n{findings}</noscript>\n</div>\n"
     )
     yield head.encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
-    opened = int(str(page.opening["call"]))
-    first_view = [page.calls[opened : opened + 1], [call.get("small") for call in page.calls]]
+    call = int(str(page.opening["call"]))
+    first_view = [page.calls[call : call + 1], [call.get("small") for call in page.calls]]
     first = {int(at) for at in re.findall(r'"at": (\d+)', json.dumps(first_view))}
     others = [at for at in range(len(page.numbers.blobs)) if at not in first]
     yield from _number_scripts(page, sorted(first))
-    yield f"<script>{script_text(shell)}</script>\n".encode()  # shows the first view while the rest loads
+    yield f"<script>{script_text(script)}</script>\n".encode()  # shows the first view while the rest loads
     yield from _number_scripts(page, others)
     yield b"</body>\n</html>\n"
 
@@ -118,17 +111,17 @@ def script_json(data: Data) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def script_text(shell: Shell) -> str:
-    """Return the program as text for a script element: `<` before `!--`, `script` and `/script` becomes \\x3C.
+def script_text(script: str) -> str:
+    """Return a program as text for a script element: `<` before `!--`, `script` and `/script` becomes \\x3C.
 
     HTML would see a comment or tag there. They occur only in strings, where \\x3C is the same character.
     """
-    return re.sub(r"<(?=!--|/?script)", r"\\x3C", shell.script, flags=re.IGNORECASE)
+    return re.sub(r"<(?=!--|/?script)", r"\\x3C", script, flags=re.IGNORECASE)
 
 
-def html_security_policy(shell: Shell) -> str:
+def html_security_policy(script: str) -> str:
     """Return the file's Content-Security-Policy, which forbids loading anything and running other scripts."""
-    digest = base64.b64encode(hashlib.sha256(script_text(shell).encode()).digest()).decode("ascii")
+    digest = base64.b64encode(hashlib.sha256(script_text(script).encode()).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "worker-src blob:; base-uri 'none'; form-action 'none'"
@@ -150,12 +143,12 @@ def join_pages_into_one(pages: Sequence[Page]) -> Page:
     return page
 
 
-def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
+def page_beside(answer: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
     """Build a page with an answer's panels and the attention of its texts (`page_of`). It opens at the answer."""
-    own = found.page()
-    page = page_of(traces, choice, opening, title=own.title, findings=own.findings)
+    of_answer = answer.page()
+    page = page_of(traces, choice, opening, title=of_answer.title, findings=of_answer.findings)
     page.opening["view"] = f"panel {len(page.panels)}"
-    add_panels(page, [own], sentences=False)
+    add_panels(page, [of_answer], sentences=False)
     return page
 
 

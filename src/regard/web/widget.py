@@ -103,7 +103,7 @@ class AttentionWidget(anywidget.AnyWidget):
 
     def __init__(self, page: Page, static: str = "", *, bare: bool = False) -> None:
         """Make a page's widget. static: HTML that a saved notebook shows instead. bare: show only the view."""
-        shell = built_program("widget")
+        script, style = built_program("widget")
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static
@@ -118,7 +118,7 @@ class AttentionWidget(anywidget.AnyWidget):
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
         super().__init__(
-            _esm=shell.script, _css=shell.style, _static_id=f"regard-static-{uuid4().hex}", _bare=bare,
+            _esm=script, _css=style, _static_id=f"regard-static-{uuid4().hex}", _bare=bare,
             view=opening["view"], **chosen,
         )  # fmt: skip
         self._whole = False

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.resolve import checked, intervention_names_tokens
+from regard.capture.interventions.resolve import check_interventions, intervention_names_tokens
 
 
 def test_what_is_no_intervention() -> None:
@@ -14,7 +14,7 @@ def test_what_is_no_intervention() -> None:
         ("head 3", r"got str, expected regard.ablate\(...\), regard.patch\(...\) or regard.steer\(...\)"),
     ):
         with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
-            checked(given)
+            check_interventions([given])
 
 
 def test_which_mean_tokens_of_one_text() -> None:
