@@ -1,11 +1,12 @@
 """regard: see what every token of a text pays attention to, exactly and at any length.
 
-Names are loaded when they are first used, so that `import regard` and `regard --help` don't wait for torch.
+Names are loaded when they are first used, so that `import regard` and `regard --help` don't wait for torch. The imports
+for type checkers list them.
 """
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import ABOVE, lazy_names
+from regard.lazy import ABOVE, imports_for_type_checkers, lazy_names
 from regard.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -59,48 +60,7 @@ if TYPE_CHECKING:
     from regard.views.show import show as show
     from regard.vision.answer import looked as looked
 
-_WHERE = {
-    name: module
-    for module, names in {
-        "regard": "corpus explain nn text textbook train",
-        "regard.attention": "masks",
-        "regard.attention.attend": "Attention attend",
-        "regard.attention.attention_map": "AttentionMap",
-        "regard.attention.map_statistics": "Statistics",
-        "regard.attention.recording": "record",
-        "regard.capture.interventions.activations": "patch steer steering_vector",
-        "regard.capture.interventions.names": "ablate edge head",
-        "regard.capture.watching.watch": "watch",
-        "regard.diffusion.pipeline": "load_pipeline",
-        "regard.errors": "RegardError",
-        "regard.explain.causes": "outcomes",
-        "regard.models.load": "load",
-        "regard.nn.config": "TransformerConfig",
-        "regard.nn.multihead": "MultiHeadAttention",
-        "regard.nn.single_head": "CrossAttention SelfAttention",
-        "regard.nn.transformer": "Transformer",
-        "regard.questions.attribution.direct": "attribution",
-        "regard.questions.attribution.gradients": "attribute_to_tokens",
-        "regard.questions.generate.answer": "generated",
-        "regard.questions.map.whole": "matrix",
-        "regard.questions.patch_sweep": "attribution_patching patch_sweep",
-        "regard.questions.see.answer": "see",
-        "regard.questions.steps": "steps",
-        "regard.questions.why.causes": "why",
-        "regard.questions.why.score": "score_sources",
-        "regard.text.neutral_sentences": "neutral_sentences",
-        "regard.trace.file": "open save",
-        "regard.trace.trace": "Trace",
-        "regard.verify.check": "check",
-        "regard.views.bertviz": "head_view model_view",
-        "regard.views.plot": "plot",
-        "regard.views.save_page": "save_page",
-        "regard.views.show": "show",
-        "regard.vision.answer": "looked",
-    }.items()
-    for name in names.split()
-}
-
+_WHERE = imports_for_type_checkers(__file__)
 _METHODS = {  # functions of higher modules, which low classes call through `lazy.from_above`
     "GivenMap": "regard.attention.given_map",
     "attention_html": "regard.display.notebook",

@@ -25,7 +25,7 @@ def arguments_named(function: Callable[Arguments, Result]) -> Callable[Arguments
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                known = {name: each.kind for name, each in signature.parameters.items() if name != "self"}
+                known = {name: parameter.kind for name, parameter in signature.parameters.items() if name != "self"}
                 problem = f"{error}; it"
                 for name in kwargs:
                     if name not in known:
@@ -48,18 +48,18 @@ def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only on
 
 def near_name(name: str, known: Collection[str]) -> str | None:
     """Return the known argument name closest to a wrong name, such as "heads" for PyTorch's "num_heads"."""
-    parts = [each for each in known if each in name.split("_")]
+    parts = [argument for argument in known if argument in name.split("_")]
     return next(iter(parts or difflib.get_close_matches(name, known, n=1)), None)
 
 
-def from_zero(what: str, given: int, count: int, there: str) -> int:
+def from_zero(what: str, number: int, count: int, there: str) -> int:
     """Return a layer or head number as 0 or more, with -1 for the last. Raises RegardError if it is out of range."""
-    if not is_whole(given):
-        raise RegardError(f"{what}: got {given!r}, expected a whole number: {numbers_there(what, count, there)}")
-    if not -count <= given < count:
-        behind = f", or -{count} to -1 from the end" if given < 0 and count > 1 else ""
-        raise RegardError(f"{what} {given} is out of range: {numbers_there(what, count, there)}{behind}")
-    return given % count
+    if not is_whole(number):
+        raise RegardError(f"{what}: got {number!r}, expected a whole number: {numbers_there(what, count, there)}")
+    if not -count <= number < count:
+        behind = f", or -{count} to -1 from the end" if number < 0 and count > 1 else ""
+        raise RegardError(f"{what} {number} is out of range: {numbers_there(what, count, there)}{behind}")
+    return number % count
 
 
 def numbers_there(what: str, count: int, there: str) -> str:
@@ -69,31 +69,31 @@ def numbers_there(what: str, count: int, there: str) -> str:
     return f"{there} {what}s 0 to {count - 1}"
 
 
-def is_whole(given: object) -> bool:
+def is_whole(value: object) -> bool:
     """Return whether a value is a Python or NumPy integer, but not a bool."""
-    return hasattr(given, "__index__") and not isinstance(given, bool)
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def kind_needed(given: object, kind: Any) -> str | None:
+def kind_needed(value: object, kind: Any) -> str | None:
     """Return the expected type of a field, in words, or None if the value has it. An int also fits a float field."""
     options = get_args(kind)
     if options and isinstance(options[0], str):  # a Literal
-        return None if given in options else " or ".join(map(repr, options))
+        return None if value in options else " or ".join(map(repr, options))
     allowed = options or (kind,)
-    if given is None and type(None) in allowed:
+    if value is None and type(None) in allowed:
         return None
     if bool in allowed:
-        return None if isinstance(given, bool) else "true or false"
-    wrong = isinstance(given, bool) or not isinstance(given, (int, float) if float in allowed else int)
+        return None if isinstance(value, bool) else "true or false"
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float) if float in allowed else int)
     return ("a number" if float in allowed else "a whole number") if wrong else None
 
 
-def check_integer(name: str, given: object, least: int = 1) -> None:
+def check_integer(name: str, value: object, least: int = 1) -> None:
     """Check that a layer's width or number of heads is an integer. Raises TypeError or ValueError, as torch does."""
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f"{name}: got {type(given).__name__}, expected an integer")
-    if given < least:
-        raise ValueError(f"{name}: got {given}, expected {least} or more")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: got {type(value).__name__}, expected an integer")
+    if value < least:
+        raise ValueError(f"{name}: got {value}, expected {least} or more")
 
 
 def check_seed(seed: object) -> None:
@@ -102,26 +102,26 @@ def check_seed(seed: object) -> None:
         raise RegardError(f"seed: got {seed!r}, expected a whole number from 0 to 2^63 - 1")
 
 
-def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
+def missing_number_error(what: str, number: int, count: int, there: str) -> RegardError:
     """Return the error for a requested layer or head that doesn't exist. For arguments, see `from_zero`."""
-    return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
+    return RegardError(f"{what} {number} does not exist: {numbers_there(what, count, there)}")
 
 
-def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
+def chosen_numbers(what: str, numbers: Sequence[int] | None) -> tuple[int, ...] | None:
     """Return layer or head numbers, sorted and without duplicates. None, which means all, stays None.
 
     what: "layer" or "head".
     """
-    if given is None:
+    if numbers is None:
         return None
-    if isinstance(given, str) or not all(map(is_whole, given)):
-        raise RegardError(f"{what}s: got {given!r}, expected whole numbers, counted from 0")
-    numbers = tuple(sorted({n.__index__() for n in given}))
-    if not numbers:
+    if isinstance(numbers, str) or not all(map(is_whole, numbers)):
+        raise RegardError(f"{what}s: got {numbers!r}, expected whole numbers, counted from 0")
+    chosen = tuple(sorted({n.__index__() for n in numbers}))
+    if not chosen:
         raise RegardError(f"{what}s: got none, expected at least one number, or None for all")
-    if numbers[0] < 0:
-        raise RegardError(f"{what} {numbers[0]} does not exist: {what}s are counted from 0")
-    return numbers
+    if chosen[0] < 0:
+        raise RegardError(f"{what} {chosen[0]} does not exist: {what}s are counted from 0")
+    return chosen
 
 
 def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
@@ -129,17 +129,17 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
     if dtype not in (None, "bfloat16", "float16", "float32"):
         raise RegardError(f"dtype: got {dtype!r}, expected bfloat16, float16 or float32 (default: the trace's dtype)")
     if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
-        given = "chosen heads" if heads is not None else f"dtype {dtype}"
+        chosen = "chosen heads" if heads is not None else f"dtype {dtype}"
         raise RegardError(
-            f"attention outputs with {given}: contributions only add up over all heads, in the dtype of the trace: "
+            f"attention outputs with {chosen}: contributions only add up over all heads, in the dtype of the trace: "
             "leave out one of them"
         )
 
 
-def check_path(what: str, given: object) -> None:
+def check_path(what: str, path: object) -> None:
     """Check that an argument is a file name. what: the function that takes it, such as "save"."""
-    if not isinstance(given, (str, os.PathLike)):
-        raise RegardError(f"{what}: got {type(given).__name__}, expected a file name")
+    if not isinstance(path, (str, os.PathLike)):
+        raise RegardError(f"{what}: got {type(path).__name__}, expected a file name")
 
 
 def megabytes(size: int) -> str:

@@ -170,9 +170,9 @@ def plain_json_values(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
-        return {key: plain_json_values(each) for key, each in value.items()}
+        return {key: plain_json_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return [plain_json_values(each) for each in value]
+        return [plain_json_values(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,9 +1,10 @@
 """Import submodules, names of packages, optional dependencies and functions of higher modules when first used."""
 
+import ast
 import importlib
-import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,19 +20,20 @@ def from_above(name: str) -> Any:
     return getattr(import_part(ABOVE[name]), name)
 
 
-def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`, which import each submodule when it is first requested.
+def imports_for_type_checkers(file: str) -> dict[str, str]:
+    """Return the names that a file imports in its first `if TYPE_CHECKING` block, with their modules."""
+    block = next(node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
-    package, folders: its `__name__` and `__path__`.
+
+def lazy_modules(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__` for the names that it imports for type checkers.
+
+    package, file: its `__name__` and `__file__`.
     """
-    names = sorted(module.name for module in pkgutil.iter_modules(folders) if not module.name.startswith("_"))
-
-    def load(name: str) -> ModuleType:
-        if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return importlib.import_module(f"{package}.{name}")  # also sets the attribute, so this runs once
-
-    return load, lambda: list(names)
+    where = imports_for_type_checkers(file)
+    return lazy_names(package, where), lambda: sorted(where)
 
 
 def lazy_names(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:

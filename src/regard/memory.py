@@ -52,10 +52,10 @@ def available(device: torch.device) -> int | None:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    found = re.search(r"^MemAvailable: +(\d+) kB", _file_text(MEMINFO), re.M)
-    if device.type != "cpu" or found is None:
+    match = re.search(r"^MemAvailable: +(\d+) kB", _file_text(MEMINFO), re.M)
+    if device.type != "cpu" or match is None:
         return None
-    return min([int(found[1]) * 1024, *_free_bytes_of_control_groups()])
+    return min([int(match[1]) * 1024, *_free_bytes_of_control_groups()])
 
 
 def device_to_load_on(device: str | torch.device | None) -> torch.device:

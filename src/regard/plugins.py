@@ -54,11 +54,11 @@ def our(group: str, name: str) -> object:
 
 def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Load regard's own questions or kinds of models by name (default: all). Those of missing parts are left out."""
-    found = {}
+    plugins = {}
     for name in OURS[group] if names is None else names:
         with suppress(MissingPartError):
-            found[name] = our(group, name)
-    return found
+            plugins[name] = our(group, name)
+    return plugins
 
 
 def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
@@ -68,13 +68,13 @@ def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
     """
     from importlib.metadata import entry_points
 
-    found: dict[str, T] = {}
+    plugins: dict[str, T] = {}
     for entry in entry_points(group=group):
         if entry.name in OURS[group]:
             continue
         try:
-            found[entry.name] = use(entry.name, entry.load())
+            plugins[entry.name] = use(entry.name, entry.load())
         except Exception as error:  # code of other packages may raise anything
             why = f"{type(error).__name__}: {first_line(error)}"
             print(f"regard: warning: {entry.name!r} ({entry.value}) is left out of {group}: {why}", file=sys.stderr)
-    return found
+    return plugins

@@ -37,18 +37,22 @@ class Packer:
         self._names: dict[Any, tuple[str, Tensor]] = {}
         self._storages: set[int] = set()
 
-    def pack(self, name: str, value: Any) -> Any:
+    def pack(self, name: str, value: Any) -> object:
         """Convert a value to JSON types, from which `unpack` restores it. name: a prefix for its tensors' names."""
         if isinstance(value, Tensor):
             return self._pack_tensor(name, value.detach())
         if isinstance(value, (list, tuple)):
             return [self.pack(f"{name}.{n}", item) for n, item in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self.pack(f"{name}.{key}", item) for key, item in value.items()}
+            return self.pack_fields(name, value)
         if is_dataclass(value):
-            own = {each.name: getattr(value, each.name) for each in fields(value)}
-            return {"type": type(value).__name__} | self.pack(name, own)
+            values = {item.name: getattr(value, item.name) for item in fields(value)}
+            return {"type": type(value).__name__} | self.pack_fields(name, values)
         return value
+
+    def pack_fields(self, name: str, values: Mapping[str, Any]) -> dict[str, object]:
+        """Convert named values, as `pack` does."""
+        return {key: self.pack(f"{name}.{key}", value) for key, value in values.items()}
 
     def rounds(self, tensor: Tensor) -> bool:
         """Return whether a tensor is rounded to a narrower dtype in the file."""
@@ -75,7 +79,7 @@ class Packer:
         return {"type": "Tensor", "name": self._names[key][0], "shape": list(tensor.shape)}
 
 
-def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
+def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> object:
     """Restore a value from the result of `Packer.pack` and the tensors. Lists become tuples."""
     if isinstance(value, list):
         return tuple(unpack(item, tensors, types) for item in value)
@@ -83,8 +87,8 @@ def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
         return value
     if value.get("type") == "Tensor":
         return tensors[value["name"]].expand(value["shape"])
-    own = {key: unpack(item, tensors, types) for key, item in value.items() if key != "type"}
-    return types[value["type"]](**own) if "type" in value else own
+    values = {key: unpack(item, tensors, types) for key, item in value.items() if key != "type"}
+    return types[value["type"]](**values) if "type" in value else values
 
 
 def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping[str, Tensor]) -> None:
@@ -123,7 +127,7 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
         ) from error
 
 
-def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> Any:
+def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> object:
     """Read the value in a safetensors file that has one of these formats. verify: check the checksum first.
 
     formats: for each, the constructors for `unpack`, or a function that takes the description and the tensors.

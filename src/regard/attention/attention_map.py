@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -360,8 +360,8 @@ class AttentionMap(Showable):
 
         verify: False opens a large file immediately, without comparing its checksum. Default: True.
         """
-        loaded: AttentionMap = read_tensor_file(file, {MAP: MAP_TYPES | {"map": AttentionMap.of_fields}}, verify=verify)
-        return loaded
+        types = {MAP: MAP_TYPES | {"map": AttentionMap.of_fields}}
+        return cast(AttentionMap, read_tensor_file(file, types, verify=verify))
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
         query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Union
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -16,6 +16,7 @@ MIN_THREADED = 1 << 17  # numbers; for fewer, a single thread is faster
 SELECTIONS = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
 SAME = frozenset(("detach", "data"))
 TRANSPOSES = frozenset(("t", "T", "mT"))
+View = Union["QuantisedRows", Tensor, tuple[Union["QuantisedRows", Tensor], ...], None]  # the result of a view
 
 
 class QuantisedRows:
@@ -104,7 +105,7 @@ class QuantisedRows:
         """Dequantize the rows with these ids, from a matrix that isn't flipped."""
         return self._map_bytes(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
-    def apply_view(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    def apply_view(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> "View":
         """Apply a torch view operation to the quantised matrix. Return None if it needs all numbers in float32.
 
         args, kwargs: the operation's arguments after the matrix.

@@ -28,7 +28,7 @@ def import_models() -> None:
         return
     folder = Path(str(transformers.__file__)).parent / "models"
 
-    def replacement(path: Any) -> Any:
+    def replacement(path: Any) -> object:
         return original(folder if Path(path) == folder / "__init__.py" else path)
 
     setattr(import_utils, READER, replacement)

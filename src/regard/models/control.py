@@ -18,33 +18,33 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
 
     traces: of the texts. sentences: as in `neutral_sentences`.
     """
-    filled = [each for spelled in spellings(traces, word) for each in neutral_sentences(spelled, sentences)]
-    found = list(dict.fromkeys(filled))
+    filled = [sentence for spelled in spellings(traces, word) for sentence in neutral_sentences(spelled, sentences)]
+    filled = list(dict.fromkeys(filled))  # without duplicates
     if model.limit is not None:
-        fits = [len(encode(model._tokenizer, each).tokens) <= model.limit for each in found]
+        fits = [len(encode(model._tokenizer, sentence).tokens) <= model.limit for sentence in filled]
         if not all(fits) and sentences is not SENTENCES:
-            long = found[fits.index(False)]
+            long = filled[fits.index(False)]
             raise RegardError(f"control: {long[:60]!r} is longer than the {model.limit} tokens that {model.name} reads")
-        found = [each for each, good in zip(found, fits, strict=True) if good]
-    if not found:
+        filled = [sentence for sentence, good in zip(filled, fits, strict=True) if good]
+    if not filled:
         return []
     if model.pairs:  # the target doesn't affect the encoder
-        both = model.trace(found, target=[word] * len(found), logits=False, attention_outputs=False)
-        return [each.encoder for each in both]
-    return model.trace(found, logits=False, attention_outputs=False)
+        pairs = model.trace(filled, target=[word] * len(filled), logits=False, attention_outputs=False)
+        return [pair.encoder for pair in pairs]
+    return model.trace(filled, logits=False, attention_outputs=False)
 
 
 def spellings(traces: Sequence[Any], word: str) -> list[str]:
     """List a word's spellings in the texts, one for each sequence of token ids, or [] if no text has the word."""
-    found: dict[tuple[int, ...], str] = {}
+    result: dict[tuple[int, ...], str] = {}
     for trace in traces:
         text = trace.encoder if isinstance(trace, PairTrace) else trace
         try:
-            for each in text.word(word):
-                found.setdefault(tuple(text.tokens[n].id for n in each.tokens), each.text)
+            for occurrence in text.word(word):
+                result.setdefault(tuple(text.tokens[n].id for n in occurrence.tokens), occurrence.text)
         except RegardError:  # `see` reports a missing word
             continue
-    return list(found.values())
+    return list(result.values())
 
 
 def trace_word(model: Model, word: str, option: str) -> Trace:

@@ -50,8 +50,8 @@ def model_file(path: Path) -> tuple[Path, ModelKind] | None:
 @contextmanager
 def opened_model_file(path: Path | str) -> Iterator[Any]:
     """Open a model file for the duration of the block. Yield None for a folder or a hub name."""
-    if not isinstance(path, Path) or not path.is_file() or (found := model_file(path)) is None:
+    if not isinstance(path, Path) or not path.is_file() or (match := model_file(path)) is None:
         yield None
         return
-    with found[1].opened(path) as file:
+    with match[1].opened(path) as file:
         yield file

@@ -71,14 +71,14 @@ class Source:
             read_chat_file(self.chat)
         elif not self.texts:
             self.need_texts(verb, texts)
-        for option, name, given in (
+        for option, name, values in (
             ("TEXT", "text", self.texts), ("--target-text", "target", self.targets),
             ("--second", "second", self.seconds),
         ):  # fmt: skip
-            for number, text in enumerate(given, 1):
-                check_text(text, f"{name} {number}" if len(given) > 1 else name)
-            if given and len(given) != len(self.texts):
-                counts = f"got {len(given)} for {len(self.texts)} text(s)"
+            for number, text in enumerate(values, 1):
+                check_text(text, f"{name} {number}" if len(values) > 1 else name)
+            if values and len(values) != len(self.texts):
+                counts = f"got {len(values)} for {len(self.texts)} text(s)"
                 raise RegardError(f"{option}: {counts}, expected one per text, in the same order")
         if self.seconds and (self.targets or self.window is not None):
             raise RegardError("--second: leave out --target-text and --window")
@@ -114,7 +114,7 @@ class Source:
             both: list[tuple[str, str | None]]
             both = [(text, target.text) for text, target in zip(texts, written, strict=True)]
             self.written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(both, 1))
-            return TracedTexts([each.trace for each in written], both, model, names, [True] * len(texts))
+            return TracedTexts([target.trace for target in written], both, model, names, [True] * len(texts))
         else:
             traces = model.trace(texts)
         return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
@@ -144,12 +144,12 @@ class Source:
 
     def read_one(self, verb: str) -> "Trace":
         """Return the trace of a command's single text. Raise RegardError for several texts or an encoder-decoder."""
-        traces = self.read().traces
+        traces: list[Trace] = self.read().traces
         if len(traces) > 1:
             holds = f"{str(self.open_file)!r} holds {len(traces)} traces"
             raise RegardError(f"{verb}: {holds}, but {verb} shows one: save only that trace")
         if len(traces[0].sides) == 2:
-            name = traces[0].decoder.status.model
+            name = traces[0].status.model
             raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
         return traces[0]
 
@@ -160,7 +160,7 @@ class Source:
 
         assert self.open_file is not None
         traces = open_traces(self.open_file)
-        texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
+        texts = [(trace.sides[0].text, trace.sides[1].text if len(trace.sides) > 1 else None) for trace in traces]
         if needs_model and self.model is None:
             raise RegardError("--logit-lens with --open needs --model: a file doesn't have the language head")
         model = self.load(self.model) if needs_model else None

@@ -72,35 +72,34 @@ class PatchGrid:
         return patch_tokens(others, (self.rows, self.columns), self.rows * self.columns + self.first) or ()
 
 
-def is_attention(given: object) -> bool:
+def is_attention(value: object) -> bool:
     """Return whether an object is attention that `plot` and pages accept, but not a trace."""
-    several = isinstance(given, tuple | list) and any(isinstance(each, (*ONE_MAP, type(None))) for each in given)
-    return several or isinstance(given, (*ONE_MAP, Calls))
+    several = isinstance(value, tuple | list) and any(isinstance(item, (*ONE_MAP, type(None))) for item in value)
+    return several or isinstance(value, (*ONE_MAP, Calls))
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:
     """Return named maps for any attention, without computing weights. layers: None for all layers."""
     several = isinstance(attention, tuple | list)
     items: list[tuple[str, int | None, Any]] = []
-    for n, each in enumerate(
-        attention.values() if isinstance(attention, Calls) else attention if several else [attention]
-    ):
-        if isinstance(each, Call):
-            again = isinstance(attention, Calls) and (each.path, 1) in attention
-            items.append((f"{each.path}, {each.nth}" if again else each.path, each.layer, each))
+    entries = attention.values() if isinstance(attention, Calls) else attention if several else [attention]
+    for n, entry in enumerate(entries):
+        if isinstance(entry, Call):
+            again = isinstance(attention, Calls) and (entry.path, 1) in attention
+            items.append((f"{entry.path}, {entry.nth}" if again else entry.path, entry.layer, entry))
             continue
-        if several and len(attention) == 2 and isinstance(each, Tensor) and bool((each < 0).any()):
+        if several and len(attention) == 2 and isinstance(entry, Tensor) and bool((entry < 0).any()):
             raise RegardError(f"layer {n} of 2: its weights are below 0; {OF_SCORES}")
-        items.append((f"layer {n}", n, each) if several else ("", None, each))
+        items.append((f"layer {n}", n, entry) if several else ("", None, entry))
     if not items:  # transformers returns () with attn_implementation="sdpa"
         raise RegardError(f"got no attention: {EAGER}")
     numbers = {layer for _, layer, _ in items}
     if missing := [layer for layer in layers or () if layer not in numbers]:
         raise RegardError(f"layer {missing[0]} isn't in {sorted(numbers - {None})}")  # type: ignore[type-var]
-    items = [each for each in items if layers is None or each[1] in layers]
     return [
-        ShownMap(name, layer, _as_map(f"{name}: " if name else "", each), getattr(each, "labels", (None, None)))
-        for name, layer, each in items
+        ShownMap(name, layer, _as_map(f"{name}: " if name else "", entry), getattr(entry, "labels", (None, None)))
+        for name, layer, entry in items
+        if layers is None or layer in layers
     ]
 
 
@@ -112,11 +111,11 @@ def labelled(
     items, _, *counts = weights.full_shape
     known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else shown.labels
     key_tokens = tokens if key_tokens is None and counts[0] == counts[1] else key_tokens
-    for what, given, own, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
-        if given is None and own is not None and len(own.tokens) == count:
-            both.append(own)
+    for what, names, of_call, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
+        if names is None and of_call is not None and len(of_call.tokens) == count:
+            both.append(of_call)
             continue
-        both.append(_as_labels(what, range(count) if given is None else given))
+        both.append(_as_labels(what, range(count) if names is None else names))
         if (labels := len(both[-1].tokens)) != count:
             axis = "queries" if what == "tokens" else "keys"
             raise RegardError(f"{what}: {labels} labels for {count} {axis} of {name}, weights {weights.shape}")
@@ -125,30 +124,31 @@ def labelled(
     return replace(shown, weights=cropped, labels=both, item=item)
 
 
-def _as_map(where: str, given: Any) -> AttentionMap:
+def _as_map(where: str, attention: Any) -> AttentionMap:
     """Convert a map, a call, a tensor or an array to an attention map."""
-    if isinstance(given, Call | AttentionMap):
-        return given.weights if isinstance(given, Call) else given
-    if given is None:
+    if isinstance(attention, Call | AttentionMap):
+        return attention.weights if isinstance(attention, Call) else attention
+    if attention is None:
         raise RegardError(f"{where}it is None: {EAGER}")
-    if isinstance(given, tuple | list):
-        raise RegardError(f"{where}it is a {type(given).__name__}: generate() returns one per step, pass one step")
-    if not isinstance(given, Tensor | np.ndarray):
-        raise RegardError(f"{where}got {type(given).__name__}, {NEEDS}")
+    if isinstance(attention, tuple | list):
+        raise RegardError(f"{where}it is a {type(attention).__name__}: generate() returns one per step, pass one step")
+    if not isinstance(attention, Tensor | np.ndarray):
+        raise RegardError(f"{where}got {type(attention).__name__}, {NEEDS}")
     try:
-        return AttentionMap.of_weights(torch.as_tensor(given))
+        return AttentionMap.of_weights(torch.as_tensor(attention))
     except (TypeError, ValueError) as error:
         raise RegardError(f"{where}{error}") from None
 
 
-def _as_labels(what: str, given: Sequence[Any]) -> Labels:
+def _as_labels(what: str, labels: Sequence[Any]) -> Labels:
     """Convert labels to the tokens of a text in which each label is a word."""
-    if isinstance(given, str | dict | set) or not hasattr(given, "__len__"):
-        raise RegardError(f"{what}: got {type(given).__name__}, expected one label per position, as text.split() gives")
-    names = [each.text if isinstance(each, Token) else str(each) for each in given]
+    if isinstance(labels, str | dict | set) or not hasattr(labels, "__len__"):
+        kind = type(labels).__name__
+        raise RegardError(f"{what}: got {kind}, expected one label per position, as text.split() gives")
+    names = [label.text if isinstance(label, Token) else str(label) for label in labels]
     text, start, tokens = " ".join(names), 0, []
     for n, name in enumerate(names):
-        special = isinstance(given[n], Token) and given[n].special
+        special = isinstance(labels[n], Token) and labels[n].special
         tokens.append(Token(n, name, start, start + len(name), n, special, text))
         start += len(name) + 1
     return Labels(text, tokens)

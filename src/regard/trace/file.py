@@ -116,8 +116,8 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
     for n, (call, shown) in enumerate(zip(calls.values(), named_maps(calls), strict=True)):
         weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call doesn't have
         row: dict[str, Any] = {"path": call.path, "kernel": call.kernel, "where": call.where, "offset": weights.offset}
-        if any(each is not None for each in (tokens, key_tokens, *call.labels)):
-            both = [[token.text for token in each.tokens] for each in labelled(shown, tokens, key_tokens).labels]
+        if any(labels is not None for labels in (tokens, key_tokens, *call.labels)):
+            both = [[token.text for token in labels.tokens] for labels in labelled(shown, tokens, key_tokens).labels]
             row["tokens"], row["key_tokens"] = both
         parts: dict[str, Tensor | None] = {"weights": weights.given}
         if weights.given is None:
@@ -139,13 +139,13 @@ def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
     rows = about.get("calls") if isinstance(about, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RegardError("its description needs calls, a list of an object for each call")
-    calls, same = Calls(None, ()), {name: each for name, each in about.items() if name != "calls"}
+    calls, same = Calls(None, ()), {name: value for name, value in about.items() if name != "calls"}
     for n, row in enumerate(rows):
         if unknown := sorted({*same, *row}.difference(NAMES)):
             raise RegardError(f"call {n}: {unknown[0]!r} is unknown, it may have {', '.join(NAMES)}")
-        given = {name: tensors.pop(f"{n}.{name}") for name in TENSORS if f"{n}.{name}" in tensors}
+        parts = {name: tensors.pop(f"{n}.{name}") for name in TENSORS if f"{n}.{name}" in tensors}
         try:
-            _read_call(calls, **{"path": f"call {n}"} | same | row | given)
+            _read_call(calls, **{"path": f"call {n}"} | same | row | parts)
         except (TypeError, ValueError) as error:
             raise RegardError(f"call {n}: {error}") from None
     if tensors:
@@ -159,7 +159,7 @@ def _read_call(
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
     """Add a call to `calls` from its entries and tensors in an attention file."""
-    whole = isinstance(band, list | tuple) and all(isinstance(each, int | None) for each in (*band, offset))
+    whole = isinstance(band, list | tuple) and all(isinstance(number, int | None) for number in (*band, offset))
     if not whole or len(band) != 2:
         raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
     low, high = band
@@ -187,7 +187,7 @@ class _TracePacker(Packer):
         self.layers, self.heads, self.outputs = layers, heads, outputs
         self.largest, self.rows = 0.0, 0  # largest difference of rounded weights, rows compared
 
-    def pack(self, name: str, value: Any) -> Any:
+    def pack(self, name: str, value: Any) -> object:
         if isinstance(value, Trace):
             return self._trace(name, value)
         if isinstance(value, AttentionMap):
@@ -201,17 +201,17 @@ class _TracePacker(Packer):
 
     def _trace(self, name: str, trace: Trace) -> dict[str, Any]:
         self.largest, self.rows = 0.0, 0
-        own = {each.name: getattr(trace, each.name) for each in fields(trace) if each.name not in NOT_AS_IT_IS}
-        own["names"] = self._spellings(trace)
-        own |= self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
-        packed = super().pack(name, own)
+        values = {item.name: getattr(trace, item.name) for item in fields(trace) if item.name not in NOT_AS_IT_IS}
+        values["names"] = self._spellings(trace)
+        values |= self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
+        packed = self.pack_fields(name, values)
         notes = tuple(dict.fromkeys((*trace.status.notes, *self._notes(trace))))
-        return {"type": "Trace"} | packed | {"status": super().pack(name, replace(trace.status, notes=notes))}
+        return {"type": "Trace"} | packed | {"status": self.pack(name, replace(trace.status, notes=notes))}
 
     def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, LayerSubset[Any]]:
         """Return the selected layers and heads of self- or cross-attention."""
         names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
-        maps, values, outputs = (getattr(trace, each) for each in names)
+        maps, values, outputs = (getattr(trace, name) for name in names)
         if self.outputs and len(outputs) != len(maps):
             raise RegardError(f"{names[2]}: {trace!r} doesn't have them; was it opened from a file without them?")
         for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
@@ -226,19 +226,19 @@ class _TracePacker(Packer):
                 value = value[key_heads_of_queries(self.heads, weights.full_shape[1], len(value))]
             kept[call] = chosen, value, outputs[call] if self.outputs else None
         return {
-            each: LayerSubset(each, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
-            for n, each in enumerate(names[: 2 + self.outputs])
+            name: LayerSubset(name, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
+            for n, name in enumerate(names[: 2 + self.outputs])
         }
 
     def _map(self, name: str, weights: AttentionMap) -> dict[str, Any]:
         """Pack a map. If it is rounded, compare a few rows with the original."""
-        packed: dict[str, Any] = super().pack(name, map_fields(weights))
+        packed = self.pack_fields(name, map_fields(weights))
         if self.rounds(weights.query if weights.given is None else weights.given):
-            rounded = unpack(packed, self.tensors, TYPES)
+            rounded: Any = unpack(packed, self.tensors, TYPES)
             heads, length = weights.shape[:2]
             rows = torch.linspace(0, length - 1, min(COMPARED_ROWS, length)).round().long()
-            apart = rounded[:, rows] - weights[:, rows.to(weights.device)].cpu()
-            self.largest, self.rows = max(self.largest, float(apart.abs().max())), self.rows + heads * len(rows)
+            difference = rounded[:, rows] - weights[:, rows.to(weights.device)].cpu()
+            self.largest, self.rows = max(self.largest, float(difference.abs().max())), self.rows + heads * len(rows)
         return packed
 
     def _spellings(self, trace: Trace) -> list[list[Any]] | None:
@@ -265,30 +265,25 @@ class _TracePacker(Packer):
         return notes
 
 
-def _trace_of_fields(**own: Any) -> Trace:
-    own["tokens"] = tuple(replace(token, source=own["text"]) for token in own["tokens"])
-    own["names"] = Spelled(dict(own["names"])) if own["names"] else None
-    own.pop("pooling", None)
-    return Trace(**own)
+def _trace_of_fields(**values: Any) -> Trace:
+    values["tokens"] = tuple(replace(token, source=values["text"]) for token in values["tokens"])
+    values["names"] = Spelled(dict(values["names"])) if values["names"] else None
+    return Trace(**values)
 
 
 def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
     """Return a tuple if each layer has one saved item, else a `LayerSubset` that raises errors for missing items."""
-    found = {(layer, nth): item for layer, nth, item in items}
-    if made is None and len(found) == count:
-        return tuple(found.values())
-    return LayerSubset(what, count, found, reason=NOT_SAVED, made=made)
+    by_call = {(layer, nth): item for layer, nth, item in items}
+    if made is None and len(by_call) == count:
+        return tuple(by_call.values())
+    return LayerSubset(what, count, by_call, reason=NOT_SAVED, made=made)
 
 
 TYPES: Types = MAP_TYPES | {
-    each.__name__: each
-    for each in (
-        AttentionOutput, ChatToken, Norm, PairTrace, Scaling, Status, Token, Turn, UnverifiedOutput
-    )
-} | {
-    "map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields,
-    "Pooling": dict, "Dense": dict,  # in files of earlier versions
-}  # fmt: skip
+    kind.__name__: kind
+    for kind in (AttentionOutput, ChatToken, Norm, PairTrace, Scaling, Status, Token, Turn, UnverifiedOutput)
+}
+TYPES |= {"map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields}
 
 
 def _in_words(what: str, numbers: Sequence[int]) -> str:

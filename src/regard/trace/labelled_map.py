@@ -77,14 +77,14 @@ class LabelledMap(AttentionMap):
         heads, query, key = given
         rows = _of_word(self.query_labels, query, self.shape[1], "queries") if is_word(query) else None
         columns = _of_word(self.key_labels, key, self.shape[2], "keys") if is_word(key) else None
-        found = super().__getitem__((heads, _run_of_labelled_rows(rows, query), _run_of_labelled_rows(columns, key)))
+        region = super().__getitem__((heads, _run_of_labelled_rows(rows, query), _run_of_labelled_rows(columns, key)))
         if columns is not None:
-            found = found[..., [n - columns[0] for n in columns]].sum(-1)
+            region = region[..., [n - columns[0] for n in columns]].sum(-1)
         if rows is not None:
             last = columns is not None or isinstance(key, (int, np.integer))  # removes the key axis
-            found = found if last else found.mT
-            found = found[..., [n - rows[0] for n in rows]].mean(-1)
-        return found
+            region = region if last else region.mT
+            region = region[..., [n - rows[0] for n in rows]].mean(-1)
+        return region
 
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
         """Return the same map on another device or in another dtype. See `AttentionMap.to`."""
@@ -101,8 +101,8 @@ def label_all(
     """Label the maps of all layers. keys: None to keep the maps' key labels."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
-        own = weights.key_labels if isinstance(weights, LabelledMap) else None
-        return LabelledMap.label(weights, queries, own if keys is None else keys)
+        key_labels = weights.key_labels if isinstance(weights, LabelledMap) else None
+        return LabelledMap.label(weights, queries, key_labels if keys is None else keys)
 
     if isinstance(maps, LayerSubset):
         return maps.map(labelled)
@@ -116,9 +116,9 @@ def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[in
     return sorted(only_word(labels.text, labels.tokens, word).tokens)
 
 
-def _run_of_labelled_rows(places: list[int] | None, given: Any) -> Any:
+def _run_of_labelled_rows(places: list[int] | None, index: Any) -> Any:
     """Return the smallest slice that contains a word's rows or columns, or `given` if there is no word."""
-    return given if places is None else slice(places[0], places[-1] + 1)
+    return index if places is None else slice(places[0], places[-1] + 1)
 
 
 def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:

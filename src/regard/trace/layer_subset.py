@@ -64,7 +64,7 @@ def _layers_html(self: Any) -> str | None:
     numbers = call_numbers(self)
     parts = [(n, getattr(self[n, k], "_repr_html_", lambda: None)()) for n, k in numbers[:SHOWN]]
     left = f"<p>… and {len(numbers) - SHOWN} more</p>" if len(numbers) > SHOWN else ""
-    return "".join(f"<b>{self.what}[{n}]</b>{own}" for n, own in parts if own) + left or None
+    return "".join(f"<b>{self.what}[{n}]</b>{html}" for n, html in parts if html) + left or None
 
 
 class Layers(tuple[T, ...]):
@@ -77,7 +77,7 @@ class Layers(tuple[T, ...]):
     _repr_html_ = _layers_html
 
     def __repr__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in self))
+        kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in self))
         return f"Layers({self.what!r}, {len(self)} × {kinds})"
 
     @property
@@ -168,13 +168,13 @@ class LayerSubset(Sequence[T]):
         """Iterate over the items if each layer has exactly one, otherwise raise RegardError."""
         if self.calls == tuple((n, 0) for n in range(self._size)):
             return iter(self._items.values())
-        held = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
+        reason = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
         walk, index = ("n in {0}.kept", "{0}[n]")
         if len(self.kept) < len(self._items):
-            held, walk, index = "its layers make several calls", "n, k in {0}.calls", "{0}[n, k]"
+            reason, walk, index = "its layers make several calls", "n, k in {0}.calls", "{0}[n, k]"
         walk, index = walk.format(self.what), index.format(self.what)
         raise RegardError(
-            f"{self.what} cannot be walked along, for {held}, and their numbers would be lost: [{index} for {walk}]"
+            f"{self.what} cannot be walked along, for {reason}, and their numbers would be lost: [{index} for {walk}]"
         )
 
     @overload

@@ -172,13 +172,13 @@ class Trace(_Kept):
         """Convert tuples with one item per layer to `Layers`, and label the maps with the words of the text."""
         value = Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value
         if name in MAPS:
-            own = Labels(self.text, self.tokens)
-            value = label_all(value, own, own if name == "attention" else None)
+            labels = Labels(self.text, self.tokens)
+            value = label_all(value, labels, labels if name == "attention" else None)
         object.__setattr__(self, name, value)
         if name in ("text", "tokens"):  # the maps need new labels
-            for each in MAPS:
-                if each in vars(self):
-                    setattr(self, each, getattr(self, each))
+            for maps in MAPS:
+                if maps in vars(self):
+                    setattr(self, maps, getattr(self, maps))
 
     # `trace[...]` looks up a word, so a trace can't be iterated over.
     __iter__ = None

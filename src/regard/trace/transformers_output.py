@@ -96,16 +96,16 @@ def _hidden_states_of_trace(trace: Any) -> Tensors:
 
 
 def _dense_weights_of_trace(
-    given: Sequence[tuple[str, Any]], attentions: bool | None, model: str
+    stacks_by_name: Sequence[tuple[str, Any]], attentions: bool | None, model: str
 ) -> list[Tensors | None]:
     """Return the dense weights of each stack of layers with a batch axis, or None for each stack."""
     if not isinstance(attentions, (bool, type(None))):
         raise RegardError(f"as_transformers: attentions: got {attentions!r}, expected True, False or None")
     if attentions is False:
-        return [None] * len(given)
-    for name, maps in given:
+        return [None] * len(stacks_by_name)
+    for name, maps in stacks_by_name:
         _check_trace_of_everything(name, call_numbers(maps), calls_made(maps))
-    stacks: list[list[AttentionMap]] = [[maps[call] for call in call_numbers(maps)] for _, maps in given]
+    stacks: list[list[AttentionMap]] = [[maps[call] for call in call_numbers(maps)] for _, maps in stacks_by_name]
     need = sum(math.prod(weights.shape) * weights.dtype.itemsize for maps in stacks for weights in maps)
     if attentions is None and need > LARGEST:
         raise RegardError(
@@ -117,10 +117,10 @@ def _dense_weights_of_trace(
     return [tuple(weights.dense()[None] for weights in maps) for maps in stacks]
 
 
-def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
+def _check_trace_of_everything(name: str, available: Sequence[Any], all_of: Sequence[Any]) -> None:
     """Raise RegardError if the trace has this value for only some layers."""
-    if tuple(held) != tuple(all_of):
-        layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
+    if tuple(available) != tuple(all_of):
+        layers = list(dict.fromkeys(number[0] if isinstance(number, tuple) else number for number in available))
         raise RegardError(
             f"as_transformers: the trace holds {name} of {', '.join(map(str, layers)) or 'none'} only, expected all: "
             "trace without layers=, and save without layers="

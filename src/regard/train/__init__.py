@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from regard.train import training as training
     from regard.train import verb as verb
 
-__getattr__, __dir__ = lazy_modules(__name__, __path__)
+__getattr__, __dir__ = lazy_modules(__name__, __file__)

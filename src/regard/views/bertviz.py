@@ -3,17 +3,21 @@
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from regard.attention.recording import Call, Calls
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.trace.any_attention import labelled, named_maps
 from regard.views.save_page import attention_page
-from regard.views.show import show
+from regard.views.show import StaticView, show
 from regard.web.assemble import Choice
 from regard.web.html_file import html_parts
 from regard.web.page import Page
+
+if TYPE_CHECKING:
+    from regard.web.widget import AttentionWidget
 
 Tokens = Sequence[str] | None
 Numbers = Sequence[int] | None
@@ -50,7 +54,7 @@ def head_view(
     layer: int | None = None, heads: Numbers = None, encoder_attention: Any = None, decoder_attention: Any = None,
     cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
     include_layers: Numbers = None, html_action: str = "view",
-) -> Any:  # fmt: skip
+) -> "PageHTML | AttentionWidget | StaticView | Path":  # fmt: skip
     """Show lines between tokens, with the arguments of BertViz's `head_view`.
 
     Args:
@@ -75,7 +79,7 @@ def model_view(
     display_mode: str | None = None, encoder_attention: Any = None, decoder_attention: Any = None,
     cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
     include_layers: Numbers = None, include_heads: Numbers = None, html_action: str = "view",
-) -> Any:  # fmt: skip
+) -> "PageHTML | AttentionWidget | StaticView | Path":  # fmt: skip
     """Show a small map of each head, with the arguments of BertViz's `model_view`.
 
     For other arguments, see `head_view`. include_heads: show only these heads. display_mode: not supported, because the
@@ -84,24 +88,24 @@ def model_view(
     return _show_page_at_view("map", locals())
 
 
-def _show_page_at_view(view: str, given: dict[str, Any]) -> Any:
-    """Show a page for BertViz's arguments, opened at a view. given: the arguments by name."""
+def _show_page_at_view(view: str, arguments: dict[str, Any]) -> "PageHTML | AttentionWidget | StaticView | Path":
+    """Show a page for BertViz's arguments, by name, opened at a view."""
     for name in ("sentence_b_start", "display_mode"):
-        if given.get(name) is not None:
+        if arguments.get(name) is not None:
             raise RegardError(f"{name}: the page has no such option: leave it out")
-    if given["html_action"] not in ("view", "return"):
-        raise RegardError(f"html_action: got {given['html_action']!r}, expected 'view' or 'return'")
+    if arguments["html_action"] not in ("view", "return"):
+        raise RegardError(f"html_action: got {arguments['html_action']!r}, expected 'view' or 'return'")
     calls = Calls(None, ())
     for stack, names in STACKS.items():
-        tokens = [given[name] for name in names]
-        if given["prettify_tokens"]:
-            tokens = [None if each is None else [PIECES.sub("", str(token)) for token in each] for each in tokens]
-        for entry in () if given[stack] is None else named_maps(given[stack], given["include_layers"]):
+        tokens = [arguments[name] for name in names]
+        if arguments["prettify_tokens"]:
+            tokens = [None if labels is None else [PIECES.sub("", str(token)) for token in labels] for labels in tokens]
+        for entry in () if arguments[stack] is None else named_maps(arguments[stack], arguments["include_layers"]):
             shown = labelled(entry, *tokens)
             path = f"{stack.removesuffix('attention').rstrip('_')} {entry.name}".strip().replace(" ", ".")
             calls[path, 0] = Call(path, 0, "file", shown.weights, None, None, None, labels=shown.labels)
-    page = attention_page(calls, None, None, 0, Choice(heads=given.get("include_heads")), None, None)
-    layer, heads, layers = given.get("layer"), given.get("heads"), [call.layer or 0 for call in calls.values()]
+    page = attention_page(calls, None, None, 0, Choice(heads=arguments.get("include_heads")), None, None)
+    layer, heads, layers = arguments.get("layer"), arguments.get("heads"), [call.layer or 0 for call in calls.values()]
     if layer is not None and layer not in layers:
         raise RegardError(f"layer {layer!r} isn't in {sorted(set(layers))}")
     page.opening |= {"view": view, "call": 0 if layer is None else layers.index(layer)}
@@ -109,4 +113,4 @@ def _show_page_at_view(view: str, given: dict[str, Any]) -> Any:
         page.overview["chosen"] = True
     if heads:
         page.opening["head"] = from_zero("head", heads[0], shown.weights.shape[0], "the page has")
-    return show(PageHTML(page)) if given["html_action"] == "view" else PageHTML(page)
+    return show(PageHTML(page)) if arguments["html_action"] == "view" else PageHTML(page)

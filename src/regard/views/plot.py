@@ -47,7 +47,7 @@ def plot(
     """
     maps = named_maps(attention, None if layer is None else [layer])
     if len(maps) > 1:
-        names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
+        names = ", ".join(entry.name for entry in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
         raise RegardError(f"plot: got {len(maps)} maps ({names}): choose with layer=, or pass one of them")
     shown = labelled(maps[0], tokens, key_tokens, batch)
     (queries, keys), name = shown.labels, (shown.name or "attention weights") + shown.item
@@ -61,14 +61,14 @@ def plot(
 
 def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
     """Plot the first batch item: all heads of a single call, or the mean of heads of each call. Returns notes."""
-    maps = [labelled(each) for each in named_maps(seen)]
+    maps = [labelled(entry) for entry in named_maps(seen)]
     heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
-    drawn = [(each, head) for each in maps for head in heads]
+    drawn = [(entry, head) for entry in maps for head in heads]
     rows, columns = math.ceil(min(len(drawn), MAX_DRAWN) / DRAWN_COLUMNS), min(len(drawn), DRAWN_COLUMNS)
     figure = empty_figure(5.0 * columns, 4.5 * rows)
-    for n, (each, head) in enumerate(drawn[:MAX_DRAWN]):
-        axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), each.labels
-        paint_heatmap(each.weights, queries, keys, head, axes, each.name + each.item)
+    for n, (entry, head) in enumerate(drawn[:MAX_DRAWN]):
+        axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), entry.labels
+        paint_heatmap(entry.weights, queries, keys, head, axes, entry.name + entry.item)
     what, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
     notes = [f"the first {MAX_DRAWN} {what}, {left_out} more are not drawn"] if left_out > 0 else []
     return [*notes, *write_figure(figure, file)]

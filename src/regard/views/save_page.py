@@ -53,14 +53,14 @@ def attention_page(
     for entry in named_maps(attention, layers):
         queries, keys = tokens, key_tokens
         if grid is not None or picture is not None:
-            own = PatchGrid.of(entry, grid)
-            names, square = own.tokens(), entry.weights.full_shape[2] == entry.weights.full_shape[3]
+            fitted = PatchGrid.of(entry, grid)
+            names, square = fitted.tokens(), entry.weights.full_shape[2] == entry.weights.full_shape[3]
             queries, keys = names if square and tokens is None else tokens, names if key_tokens is None else key_tokens
             patches = None
             if picture is not None:
                 width, height = map(float, picture.size)
-                patches = Patches(picture, own.rows, own.columns, own.first, (0.0, 0.0, width, height))
-            images[tuple(token.text for token in names)] = f"image, {own}", patches
+                patches = Patches(picture, fitted.rows, fitted.columns, fitted.first, (0.0, 0.0, width, height))
+            images[tuple(token.text for token in names)] = f"image, {fitted}", patches
         shown.append(labelled(entry, queries, keys, batch))
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
     for entry, weights in zip(shown, maps, strict=True):  # check sizes before anything is computed
@@ -179,7 +179,7 @@ def put_together(
 ) -> Page:  # fmt: skip
     """Build the page of traces, answers or any attention. For arguments and errors, see `save_page`."""
     plain = is_attention(traces)
-    if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
+    if not plain and (batch or any(argument is not None for argument in (tokens, key_tokens, grid, image))):
         labels = "tokens, key_tokens, batch, grid and image"
         raise RegardError(f"save_page: {labels} are for attention without a trace: leave them out")
     every: list[Any] = listed(traces)
@@ -226,17 +226,17 @@ def page_as_seen(
     control: Sequence[Trace] | None = None,
 ) -> Page:
     """Build the page of traces with the results of `see`: findings, and a word's movement towards references."""
-    each, choice = listed(traces), choice or Choice()
-    begun(each, choice)  # raises an error if the page would be too large
-    plain = plain_traces(each)
+    traces, choice = listed(traces), choice or Choice()
+    begun(traces, choice)  # raises an error if the page would be too large
+    plain = plain_traces(traces)
     names = names_by_difference(plain) if names is None else names
     with weights_kept(weights for trace in plain for side in sides(trace) for _, weights in side.attention.items()):
-        found = seen_on_page(each, word, references, control, names) if findings is None else list(findings)
-        if isinstance(found, list):
-            page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
+        result = seen_on_page(traces, word, references, control, names) if findings is None else list(findings)
+        if isinstance(result, list):
+            page = page_of(traces, choice, Opening(word=word), title=title, names=names, findings=result)
             page.overview = page.overview_of(plain)
             return page
-        page = found.page(choice)
+        page = result.page(choice)
     page.title = page.title if title is None else title
     return page
 
@@ -252,7 +252,7 @@ def seen_on_page(
     plain: list[Any] = plain_traces(traces)
     if max(map(longest, plain)) > SCORED:
         why = f"a text has more than {SCORED:,} tokens"
-    elif len({bool(each.windowed) for each in plain}) > 1:
+    elif len({bool(trace.windowed) for trace in plain}) > 1:
         why = "some texts are read in windows and others are not"
     else:
         try:

@@ -73,9 +73,9 @@ def show(
     page_options |= {"word": word, "references": references, "control": control}
     if file is None and in_notebook():
         page = put_together(traces, **page_options)
-        listed_objects = [page.title] if is_attention(traces) else listed(traces)
+        items = [page.title] if is_attention(traces) else listed(traces)
         neutral = None if control is None else listed_traces("control", control)
-        parts = shown_parts(listed_objects, word, listed_traces("references", references), neutral)
+        parts = shown_parts(items, word, listed_traces("references", references), neutral)
         if find_spec("anywidget") is None:
             return StaticView(parts)
         from regard.web.widget import AttentionWidget
@@ -115,17 +115,17 @@ def open_in_browser(file: Path) -> bool:
 
 
 def shown_parts(
-    given: Sequence[Any], word: str | None, references: Sequence[Trace] = (), control: Sequence[Trace] | None = None
+    items: Sequence[Any], word: str | None, references: Sequence[Trace] = (), control: Sequence[Trace] | None = None
 ) -> "list[RenderableType]":
     """Return the static displays of traces and answers. If all are traces of short texts, they are about the word.
 
     references, control: traces of reference words, and of neutral sentences with the word.
     """
-    plain: list[Any] = plain_traces(given)
+    plain: list[Any] = plain_traces(items)
     if word is not None and all(isinstance(one, Trace | PairTrace) and longest(one) <= LONG for one in plain):
         return list(see(plain, word, references=references, control=control).shown(WIDTH))
     parts: list[RenderableType] = []
-    for one in given:
+    for one in items:
         whole = isinstance(one, WindowedTrace) or not isinstance(one, Shown)
         parts += [Text(repr(one)), Text()] if whole else [*one.shown(WIDTH), Text()]
     return parts[:-1]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -25,12 +25,13 @@ from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
+from regard.trace.layer_subset import CallNumber, Layers, LayerSubset, call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, NumberStore, page_numbers_in_bits, vector_bytes_in_page
 from regard.web.page import Page, text_data
 
+T = TypeVar("T")
 VALUES_ALONE = 36_000  # maximum bytes of a layer's values without steps= (48 kB of a file)
 
 
@@ -108,9 +109,9 @@ def steps_bytes(
     return size + min(_projection_bytes(values, output, tokens)) * values.shape[1] // max(tokens, 1)
 
 
-def held(kept: Sequence[object], call: CallNumber) -> Any:
+def entry_of_call(kept: Layers[T] | LayerSubset[T], call: CallNumber) -> T | None:
     """Return a call's entry in a sequence of a trace, such as its values, or None if the trace lacks it."""
-    return kept[call] if call in call_numbers(kept) else None  # type: ignore[call-overload]
+    return kept[call] if call in kept.calls else None
 
 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
@@ -142,10 +143,10 @@ def add_trace(
         with suppress(RegardError):  # some keys aren't tokens of the text
             scores = head_scores(trace)
     if scores is None:
-        found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
+        sinks = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
     else:
-        found = set(scores.sink_tokens)
-    added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks}, trace.patches)))
+        sinks = set(scores.sink_tokens)
+    added = Added(page.add_text(text_data(name, trace.text, trace.tokens, sinks | {*also_sinks}, trace.patches)))
     added.calls = _add_calls(page, trace, added.text, added.text, part)
     _add_steps(page, trace, added)
     if scores is not None:
@@ -158,8 +159,8 @@ def add_trace(
 def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
     """Add an encoder-decoder's trace to a page: source, target, and the target's cross-attention to the source."""
     both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
-    apart = [sink.token for sink in cross_sinks(pair)] if both else []
-    encoder = add_trace(page, pair.encoder, source, also_sinks=apart, part="encoder")
+    sinks = [sink.token for sink in cross_sinks(pair)] if both else []
+    encoder = add_trace(page, pair.encoder, source, also_sinks=sinks, part="encoder")
     decoder = add_trace(page, pair.decoder, target, part="decoder")
     decoder.cross = _add_calls(page, pair.decoder, decoder.text, encoder.text, "cross")
     return encoder, decoder
@@ -186,7 +187,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         layer, nth = call
         alone = sum(other == layer for other, _ in made) == 1
         weights = maps[call]
-        value, output = held(values, call), held(outputs, call)
+        value, output = entry_of_call(values, call), entry_of_call(outputs, call)
         few = of_heads(weights, page.heads, layer)
         name = CallName(layer, nth, queries, keys, alone, part)
         norms = None
@@ -194,8 +195,8 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
             norms = contribution_norms(weights, value, output)
         if norms is not None:  # 10 bits (relative error 1e-3), as norms would be most of a short text's page
             norms = page_numbers_in_bits(norms if page.heads is None else norms[list(page.heads)], 10)
-        own = None if few.shape[0] == weights.shape[0] else page.heads
-        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=own))
+        included = None if few.shape[0] == weights.shape[0] else page.heads
+        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=included))
     return numbers
 
 
@@ -204,14 +205,14 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
     for call, number in added.calls.items():
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
-        values = held(trace.values, call)
+        values = entry_of_call(trace.values, call)
         size = 0 if values is None else vector_bytes_in_page((page.tokens, *values.shape[::2]))
         if page.values_alone and (values is None or size > VALUES_ALONE):
             continue
         if values is None:
             page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")
             continue
-        output, weights = held(trace.attention_outputs, call), trace.attention[call]
+        output, weights = entry_of_call(trace.attention_outputs, call), trace.attention[call]
         entering = entering_of(trace, call[0])
         if page.values_alone:
             output, entering = UnverifiedOutput("this page was saved without --html-with steps (steps=True)"), None

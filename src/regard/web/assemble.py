@@ -20,7 +20,7 @@ from regard.text.quoting import short
 from regard.text.words import wordlike
 from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import Added, add_pair, add_trace, entering_of, held, steps_bytes
+from regard.web.add_traces import Added, add_pair, add_trace, entering_of, entry_of_call, steps_bytes
 from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
 
@@ -56,10 +56,10 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for call in call_numbers(side.attention):
-            value = held(side.values, call)
+            value = entry_of_call(side.values, call)
             there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
             if there and value is not None:
-                output = held(side.attention_outputs, call)
+                output = entry_of_call(side.attention_outputs, call)
                 total += steps_bytes(value, output, entering_of(side, call[0]), page.tokens)
     return total * 4 // 3
 
@@ -113,8 +113,8 @@ def page_of(
     findings: Sequence[str] = (),
 ) -> Page:
     """Build the page of traces, with texts, attention calls, head scores, findings and status."""
-    each = listed(traces)
-    page, plain = begun(each, choice or Choice(), title), plain_traces(each)
+    traces = listed(traces)
+    page, plain = begun(traces, choice or Choice(), title), plain_traces(traces)
     if page.values_alone:
         page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
@@ -134,8 +134,8 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
         raise RegardError("page: got no trace, expected at least one")
     for one in traces:
         if not isinstance(one, Shown):
-            given = type(one).__name__
-            raise RegardError(f"page: got {given}, expected traces, such as model.trace(text), or attention")
+            kind = type(one).__name__
+            raise RegardError(f"page: got {kind}, expected traces, such as model.trace(text), or attention")
     plain = plain_traces(traces)
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
     page = Page(
@@ -176,13 +176,15 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 
 def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
     """Name traces by their differences in model, dtype and interventions. Returns None if there are none."""
-    each = [
+    properties = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
         for one in traces
     ]
-    differ = [len(set(kind)) > 1 for kind in zip(*each, strict=True)]
-    said = [", ".join(part for part, shown in zip(parts, differ, strict=True) if shown and part) for parts in each]
-    return [f"text {n}" + f" ({short(s, LINE)})" * bool(s) for n, s in enumerate(said, 1)] if any(differ) else None
+    differ = [len(set(kind)) > 1 for kind in zip(*properties, strict=True)]
+    if not any(differ):
+        return None
+    labels = [", ".join(part for part, shown in zip(row, differ, strict=True) if shown and part) for row in properties]
+    return [f"text {n}" + f" ({short(label, LINE)})" * bool(label) for n, label in enumerate(labels, 1)]
 
 
 def _add_texts_of_trace(
@@ -242,11 +244,13 @@ def _set_opening(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]], opening: Opening
 ) -> None:
     """Set the view, call, head and token that a page opens with."""
-    each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
+    texts = [
+        pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)
+    ]
     layer, token, at = opening.layer, opening.token, sum(map(len, places[: opening.trace]))
     if opening.word is not None:
-        at, token = _first_text_with_word(each, opening.word)
-    side, added = each[at]
+        at, token = _first_text_with_word(texts, opening.word)
+    side, added = texts[at]
     calls = added.cross if opening.view == "alignment" and added.cross else added.calls or added.cross
     if opening.view == "alignment" and page.alignment:
         best = page.alignment[0]["best"]
@@ -262,7 +266,7 @@ def _set_opening(
     numbers = list(calls.values()) or [0]
     if layer is not None:
         layer = layer % len(side.attention) if len(side.attention) else layer
-        numbers = [number for (own, _), number in calls.items() if own == layer] or numbers
+        numbers = [number for (of, _), number in calls.items() if of == layer] or numbers
     token = told_token(side, page.findings) if token is None else token
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
 
@@ -272,16 +276,16 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
-    own = [n for n, token in enumerate(side.tokens) if not token.special and wordlike(token.characters)]
-    return own[-1] if own else None
+    words = [n for n, token in enumerate(side.tokens) if not token.special and wordlike(token.characters)]
+    return words[-1] if words else None
 
 
-def _first_text_with_word(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
+def _first_text_with_word(texts: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
     """Return the index of the first text that has a word, and the word's first token. Raises RegardError if none."""
-    for at, (side, _) in enumerate(each):
+    for at, (side, _) in enumerate(texts):
         with suppress(RegardError):
             return at, side.word(word)[0].tokens[0]
-    return 0, each[0][0].word(word)[0].tokens[0]  # raises the error for the first text
+    return 0, texts[0][0].word(word)[0].tokens[0]  # raises the error for the first text
 
 
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:

@@ -42,10 +42,10 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
         return None
     if simple.only_band:
         return {"kind": "band", "low": simple.low, "high": simple.high}
-    apart = heads if simple.by_head else 1
+    masks = heads if simple.by_head else 1
     counts, starts, ends = [np.zeros(1, np.int64)], [], []
     total, step = 0, max(1, BAND // max(1, size))
-    for head in range(apart):
+    for head in range(masks):
         for row in range(0, length, step):
             rows = slice(row, min(row + step, length))
             per_row, first, last = _runs_of_allowed_keys(simple, head, rows, size)
@@ -55,12 +55,12 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
             total += len(first)
             if total > RUNS:
                 raise RegardError(f"the mask allows keys in more than {RUNS:,} runs, which is too many for a page")
-        if head < apart - 1:
+        if head < masks - 1:
             counts.append(np.zeros(1, np.int64))  # the next head begins where this head ends
-    first = np.concatenate(counts).cumsum().reshape(apart, length + 1)
+    first = np.concatenate(counts).cumsum().reshape(masks, length + 1)
     return {
         "kind": "runs",
-        "heads": apart,
+        "heads": masks,
         "first": numbers.add(first.astype(np.int32)),
         "starts": numbers.add(np.concatenate([np.empty(0, np.int32), *starts]).astype(np.int32)),
         "ends": numbers.add(np.concatenate([np.empty(0, np.int32), *ends]).astype(np.int32)),
@@ -71,22 +71,22 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     """Return the page's data for a call's bias, in the shortest form that has all its numbers. None without bias."""
     if bias is None or not bool(bias.any()):
         return None
-    own = bias[0].detach().float().cpu()
-    heads = own.shape[0]
-    bands = own.split(max(1, BAND // own.shape[2]), 1)
-    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # equal in all rows
-        keys = own[:, 0].expand(heads, size)
+    values = bias[0].detach().float().cpu()
+    heads = values.shape[0]
+    bands = values.split(max(1, BAND // values.shape[2]), 1)
+    if all(torch.equal(rows, values[:, :1].expand_as(rows)) for rows in bands):  # all rows are equal
+        keys = values[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
-    own = own.expand(heads, length, size)
-    offsets = page_bias_by_offset(own)
+    values = values.expand(heads, length, size)
+    offsets = page_bias_by_offset(values)
     if offsets is not None:
         return {"kind": "offsets", "heads": heads, "values": numbers.add(offsets)}
-    if own.numel() > DENSE:
+    if values.numel() > DENSE:
         raise RegardError(
-            f"the bias has {own.numel():,} numbers that follow neither the distance of key and query nor the key, "
+            f"the bias has {values.numel():,} numbers that follow neither the distance of key and query nor the key, "
             f"but a page can have at most {DENSE:,}: leave that layer out, or use a shorter text"
         )
-    return {"kind": "dense", "heads": heads, "values": numbers.add(own.contiguous())}
+    return {"kind": "dense", "heads": heads, "values": numbers.add(values.contiguous())}
 
 
 def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
@@ -199,13 +199,13 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    own: Data = {
+    data: Data = {
         "head_numbers": None if head_numbers is None else list(head_numbers), "query": query_data, "key": key_data,
         "row_max": numbers.add(row_max.float()), "row_sum": numbers.add(row_sum.float()), "mask": mask, "bias": bias,
         "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(), "difference": difference,
         "norms": None if norms is None else numbers.add(norms), **({} if weights.given is None else {"given": True}),
     }  # fmt: skip
-    return name.data(scored) | own | overviews_data(weights, numbers)
+    return name.data(scored) | data | overviews_data(weights, numbers)
 
 
 def _map_of_log_weights(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
@@ -237,10 +237,10 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
             if first == last:
                 continue
             region = slice(head, head + together), slice(start, stop), slice(first, last)
-            apart = float((weights[region].cpu() - rounded[region]).abs_().max())
-            if math.isnan(apart):
-                return apart
-            largest = max(largest, apart)
+            difference = float((weights[region].cpu() - rounded[region]).abs_().max())
+            if math.isnan(difference):
+                return difference
+            largest = max(largest, difference)
     return largest
 
 

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from regard.trace.trace import Trace
 from regard.version import __version__
 from regard.web.numbers import Data, NumberStore
 
+T = TypeVar("T")
 FORMAT, VERSION = "regard page", 1
 SCREEN = 900  # pixels of an image's longer side
 LONGEST = 48  # maximum tokens of a text whose links the first view shows
@@ -75,7 +76,7 @@ class Page:
             "panels": self.panels, "alignment": self.alignment, "steps": self.steps,
             "comparisons": self.comparisons, "overview": self.overview,
         }  # fmt: skip
-        return {name: page_data_with_pictures(each) for name, each in data.items()}
+        return {name: page_data_with_pictures(value) for name, value in data.items()}
 
     def add_text(self, text: Data) -> int:
         """Add the data of a text to the page. Returns the text's index."""
@@ -232,9 +233,9 @@ def text_data(
 
     patches: the patches of an image, if their boxes are known.
     """
-    own = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
+    text_words = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
     picture: Data = {} if patches is None or patches.seen is None else {"picture": picture_data(patches, patches.seen)}
-    numbers = {n: number for number, word in enumerate(own) for n in word}
+    numbers = {n: number for number, word in enumerate(text_words) for n in word}
     turns = [token.turn for token in tokens]
     data: Data = {
         "name": name,
@@ -265,7 +266,7 @@ def picture_data(patches: Patches, seen: Box) -> Data:
     return {
         "src": f"data:image/jpeg;base64,{b64encode(file.getvalue()).decode()}", "size": [width, height],
         "rows": patches.rows, "columns": patches.columns, "first": patches.first,
-        "seen": [round(each / side, 5) for each, side in zip(seen, (width, height, width, height), strict=True)],
+        "seen": [round(edge / side, 5) for edge, side in zip(seen, (width, height, width, height), strict=True)],
     }  # fmt: skip
 
 
@@ -277,15 +278,16 @@ class HasPage(Protocol):
         """Build the page."""
 
 
-def page_data_with_pictures(value: Any) -> Any:
+def page_data_with_pictures(value: T) -> T:
     """Copy a page's data, with symbols for control characters in all strings."""
+    changed: Any = value
     if isinstance(value, str):
-        return text_with_control_pictures(value)
-    if isinstance(value, dict):
-        return {name: page_data_with_pictures(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [page_data_with_pictures(each) for each in value]
-    return value
+        changed = text_with_control_pictures(value)
+    elif isinstance(value, dict):
+        changed = {name: page_data_with_pictures(item) for name, item in value.items()}
+    elif isinstance(value, list | tuple):
+        changed = [page_data_with_pictures(item) for item in value]
+    return changed
 
 
 def model_name(statuses: Sequence[Status]) -> str | None:
@@ -297,11 +299,11 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
     """Return sentences on how the traces were computed, how exact the page is, and what it leaves out."""
     lines = []
     for model in dict.fromkeys(status.model for status in statuses):
-        own = [status for status in statuses if status.model == model]
-        kernels = ", ".join(dict.fromkeys(kernel for status in own for kernel in status.kernels))
+        of_model = [status for status in statuses if status.model == model]
+        kernels = ", ".join(dict.fromkeys(kernel for status in of_model for kernel in status.kernels))
         by = f", attention by {kernels}" if kernels else ""
-        lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
-        lines.append(exactness(own))
+        lines.append(f"Computed with {model} ({of_model[0].dtype}, {of_model[0].device}){by}.")
+        lines.append(exactness(of_model))
     if page.calls:
         lines.append(
             "This page computes weights from queries and keys stored as int16 with a scale per vector. They differ "
@@ -312,9 +314,9 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
             renumbered = ", renumbered from 0" if what == "heads" else ""
             lines.append(f"This page has only {what} {', '.join(map(str, numbers))}{renumbered}.")
     for name, parts in (("Unknown to", "unknown"), ("Dropped by", "dropped")):
-        found = [part for status in statuses for part in getattr(status, parts)]
-        if found:
-            said = ", ".join(quoted(visible(part)) for part in found[:6])
+        pieces = [part for status in statuses for part in getattr(status, parts)]
+        if pieces:
+            said = ", ".join(quoted(visible(part)) for part in pieces[:6])
             lines.append(f"{name} the tokenizer: {said}.")
     return lines + note_sentences(statuses)
 

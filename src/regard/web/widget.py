@@ -43,24 +43,24 @@ class PageCall:
 
 def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
     """Return the attention calls in a page's data, with the layers, heads and tokens to choose from."""
-    found = []
+    calls = []
     for call in page["calls"]:
         queries, keys = (page["texts"][call[side]] for side in ("queries", "keys"))
         same = call["queries"] == call["keys"]
         name = queries["name"] if same else f"{queries['name']} → {keys['name']}"
         length, size = (len(text["tokens"]["text"]) for text in (queries, keys))
         heads = tuple(call["head_numbers"] or range(call["heads"]))
-        found.append(PageCall(name, call["layer"], call["nth"], heads, length, size, same))
-    return found
+        calls.append(PageCall(name, call["layer"], call["nth"], heads, length, size, same))
+    return calls
 
 
-def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
+def check_number(what: str, value: int | None, numbers: Sequence[int], whose: str) -> int | None:
     """Return a layer, head, token or call number, counted from 0. None stays None. Raises if the page lacks it."""
-    if given is None:
+    if value is None:
         return None
-    if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
-        raise SelectionError(f"{what} {given} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
-    return numbers[given] if given < 0 else given
+    if isinstance(value, bool) or not (value in numbers or -len(numbers) <= value < 0):
+        raise SelectionError(f"{what} {value} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
+    return numbers[value] if value < 0 else value
 
 
 def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:

@@ -299,6 +299,10 @@ class CallNumbering:
             return place == 0, None
         if place > 1:
             return False, None
-        if place == 1 and path in self._capture.cross_paths:
+        if place == 1 and self._crosses(path):
             return True, "cross"
         return True, ("encoder", "decoder")[place]
+
+    def _crosses(self, path: str) -> bool:
+        """Return whether this path is known to be cross-attention."""
+        return path in self._capture.cross_paths

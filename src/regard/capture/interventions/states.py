@@ -186,7 +186,7 @@ def first_hidden_states(values: Any) -> Tensor | None:
     return next((value for value in values if is_hidden_states(value)), None)
 
 
-def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> Any:
+def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> object:
     """Apply a function to the first tensor of states in a module's output. Returns None if nothing changes."""
     several = isinstance(output, (tuple, list))
     for n, value in enumerate(output if several else (output,)):
