@@ -124,16 +124,13 @@ def chosen_numbers(what: str, numbers: Sequence[int] | None) -> tuple[int, ...] 
     return chosen
 
 
-def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
-    """Check options for saving a trace. attention_outputs: whether to save them. heads: None for all."""
+def check_saving(dtype: str | None, attention_outputs: bool) -> None:
+    """Check options for saving a trace. attention_outputs: whether to save them."""
     if dtype not in (None, "bfloat16", "float16", "float32"):
         raise RegardError(f"dtype: got {dtype!r}, expected bfloat16, float16 or float32 (default: the trace's dtype)")
-    if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
-        chosen = "chosen heads" if heads is not None else f"dtype {dtype}"
-        raise RegardError(
-            f"attention outputs with {chosen}: contributions only add up over all heads, in the dtype of the trace: "
-            "leave out one of them"
-        )
+    if attention_outputs and dtype in ("bfloat16", "float16"):
+        problem = f"attention outputs with dtype {dtype}: contributions only add up in the dtype of the trace"
+        raise RegardError(f"{problem}: leave out one of them")
 
 
 def check_path(what: str, path: object) -> None:

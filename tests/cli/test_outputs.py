@@ -49,7 +49,6 @@ ROWS = [
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
         (Outputs(save=TraceFile(layers=[0])), "--save-layers needs --save"),
-        (Outputs(save=TraceFile(heads=[0])), "--save-heads needs --save"),
         (Outputs(save=TraceFile(dtype="float16")), "--save-dtype needs --save"),
         (Outputs(save=TraceFile(attention_outputs=True)), "--save-attention-outputs needs --save"),
         (Outputs(save=TraceFile(Path("a.safetensors"), dtype="int8")), "dtype: got 'int8'"),

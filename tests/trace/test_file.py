@@ -58,17 +58,12 @@ def test_the_pooling_in_a_file_of_an_earlier_version_is_ignored(tmp_path: Path) 
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
+def test_chosen_layers(folder: Path, data: Any) -> None:
     trace = Maker(data.draw, one_call_each=True).any()
     whole = trace.decoder if isinstance(trace, PairTrace) else trace
     layers = data.draw(st.lists(st.integers(0, len(whole.attention) - 1), min_size=1))
-    stacks = [whole.attention, whole.cross]
-    if isinstance(trace, PairTrace):
-        stacks.append(trace.encoder.attention)
-    count = min(maps[0].shape[0] for maps in stacks if maps)
-    heads = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
     file = folder / "b.safetensors"
-    regard.save(trace, file, layers=layers, heads=heads)
+    regard.save(trace, file, layers=layers)
     opened = regard.open(file)
     pairs = [(trace, opened)]
     if isinstance(trace, PairTrace):
@@ -82,16 +77,12 @@ def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
                     with pytest.raises(regard.RegardError, match=rf"\[{n}\] was not saved: the file has"):
                         there[n]
                     continue
-                torch.testing.assert_close(there[n].dense(), here[n].dense()[heads], atol=1e-6, rtol=0)
-                torch.testing.assert_close(there[n].sink_share, here[n].sink_share[heads], atol=1e-6, rtol=0)
+                torch.testing.assert_close(there[n].dense(), here[n].dense(), atol=1e-6, rtol=0)
+                torch.testing.assert_close(there[n].sink_share, here[n].sink_share, atol=1e-6, rtol=0)
                 v, w = getattr(a, values)[n], getattr(b, values)[n]
                 assert (v is None) == (w is None)
-                if v is not None:  # each head's own values, however few of them are stored
-                    mine = v.repeat_interleave(here[n].shape[0] // len(v), 0)[heads]
-                    assert torch.equal(w.repeat_interleave(len(heads) // len(w), 0), mine)
+                assert v is None or torch.equal(v, w)
         assert all(torch.equal(x, y) for x, y in zip(a.hidden_states, b.hidden_states, strict=True))
-        numbers = ", ".join(map(str, heads))
-        assert any(re.match(f"The file has heads? {numbers} of each layer", note) for note in b.status.notes)
 
 
 def test_chosen_layers_of_a_hybrid_and_of_several_calls(tmp_path: Path) -> None:
@@ -150,15 +141,6 @@ def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
     assert seen == (2 * 5 + 4 * 3 if given else 10)
 
 
-def test_key_heads_that_nobody_needs_are_left_out(tmp_path: Path) -> None:
-    trace = traced(make_model("llama", num_attention_heads=6, num_key_value_heads=2), IDS)
-    for heads, groups in (([0, 1], 1), ([3], 1), ([2, 5], 2), ([0, 1, 4], 3)):
-        trace.save(tmp_path / "a", heads=heads)
-        opened = regard.open(tmp_path / "a")
-        assert opened.attention[1].key.shape[1] == opened.values[1].shape[0] == groups
-        torch.testing.assert_close(opened.attention[1].dense(), trace.attention[1].dense()[heads], atol=1e-6, rtol=0)
-
-
 def test_a_projection_that_traces_share_is_stored_once(bank: Any, minilm: Any, tmp_path: Path) -> None:
     bank[0].save(tmp_path / "one", attention_outputs=True)
     regard.save([bank[0], bank[1], bank[0]], tmp_path / "three", attention_outputs=True)
@@ -173,13 +155,13 @@ def test_a_projection_that_traces_share_is_stored_once(bank: Any, minilm: Any, t
 @pytest.mark.parametrize(("dtype", "bits"), [(torch.bfloat16, 8), ("float16", 11)])
 def test_narrower_numbers_say_how_far_off_they_are(bank: Any, tmp_path: Path, dtype: Any, bits: int) -> None:
     bank[0].save(tmp_path / "whole")
-    bank[0].save(tmp_path / "a", dtype=dtype, heads=[2, 7])
+    bank[0].save(tmp_path / "a", dtype=dtype)
     opened = regard.open(tmp_path / "a")
     name = str(dtype).removeprefix("torch.")
     (note,) = [note for note in opened.status.notes if "stored as" in note]
-    found = re.fullmatch(rf".*stored as {name}\. Weights are within (\S+) of the original \(48 rows\)\.", note)
+    found = re.fullmatch(rf".*stored as {name}\. Weights are within (\S+) of the original \(288 rows\)\.", note)
     assert found is not None
-    off = [(a.dense()[[2, 7]] - b.dense()).abs() for a, b in zip(bank[0].attention, opened.attention, strict=True)]
+    off = [(a.dense() - b.dense()).abs() for a, b in zip(bank[0].attention, opened.attention, strict=True)]
     measured = max(float(each[:, [0, 4, 9, 13]].max()) for each in off)
     assert float(found[1]) == pytest.approx(measured, rel=0.06)
     assert 0 < measured < 2.0**-bits * 8
@@ -223,12 +205,9 @@ def test_choices_that_cannot_be(trace: Any, pair: Any, tmp_path: Path) -> None:
     no("layer 2 does not exist: bert has layers 0 to 1", layers=[0, 2])
     no("layer -1 does not exist: layers are counted from 0", layers=[-1])
     no("layers: got none", layers=[])
-    no("heads: got .True., expected whole numbers", heads=[True])
-    no("head 6 does not exist: layer 0 has heads 0 to 5", heads=[6])
     no("layer 2 does not exist: bart has layers 0 to 1", pair, layers=[2])
     no("dtype: got 'int8', expected bfloat16, float16 or float32", dtype=torch.int8)
     no("dtype: got 'bf16', expected", dtype="bf16")
-    no("attention outputs with chosen heads", attention_outputs=True, heads=[1])
     no("attention outputs with dtype bfloat16", attention_outputs=True, dtype="bfloat16")
     no("got no trace, expected at least one", [])
     trace.save(file)

@@ -19,7 +19,9 @@ from regard.web.numbers import NumberStore
 from regard.web.page import Page
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
 from tests.support.own_models import KINDS, TEXTS, opened
-from tests.support.web_pages import SHELL, Read, check_call, check_page, stored
+from tests.support.web_pages import Read, check_call, check_page, stored
+
+pytestmark = pytest.mark.usefixtures("stand_in")
 
 
 def test_the_numbers_lead_to_what_the_model_computed(minilm: Any) -> None:
@@ -118,7 +120,7 @@ def written(folder: Path, traces: list[Trace] | PairTrace, page: Page | None = N
     else:
         for n, trace in enumerate(traces):
             add_trace(page, trace, f"text {n + 1}")
-    write_page(page, folder / "page.html", shell=SHELL)
+    write_page(page, folder / "page.html")
     return Read(folder / "page.html")
 
 

@@ -77,7 +77,6 @@ Output
 --html-with PART,PART  With --html: add steps (values, hidden states), or keep layers=0,3-5 only.
 --save FILE  Save the traces, to read them with --open: .safetensors.
 --save-layers N,N-N  Save the attention of these layers only.
---save-heads N,N-N  Save these heads only.
 --save-dtype float16|bfloat16  Save in half precision.
 --save-attention-outputs  Also save attention outputs, to compute contributions later.
 --parquet FILE  Save the table of --csv: .parquet.

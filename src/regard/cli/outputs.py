@@ -45,7 +45,7 @@ GROUPS = {  # by output that a verb can offer: the parameters of its options
     "parquet": ("parquet",),
     "json": ("json_file",),
     "save": ("save_file",),
-    "save parts": ("save_file", "save_layers", "save_heads", "save_dtype", "save_attention_outputs"),
+    "save parts": ("save_file", "save_layers", "save_dtype", "save_attention_outputs"),
 }
 Verb = Callable[..., None]
 
@@ -115,11 +115,10 @@ class PageFile:
 
 @dataclass(frozen=True)
 class TraceFile:
-    """The file for traces (--save), and the parts to save: layers, heads, dtype and attention outputs."""
+    """The file for traces (--save), and the parts to save: layers, dtype and attention outputs."""
 
     file: Path | None = None
     layers: Sequence[int] | None = None
-    heads: Sequence[int] | None = None
     dtype: str | None = None
     attention_outputs: bool = False
 
@@ -153,13 +152,12 @@ class Outputs:
             if file is not None:
                 check_output_file(file, kinds, f"--{name}")
         saved = self.save
-        parts = {"layers": saved.layers, "heads": saved.heads, "dtype": saved.dtype,
-                 "attention-outputs": saved.attention_outputs or None}  # fmt: skip
+        parts = {"layers": saved.layers, "dtype": saved.dtype, "attention-outputs": saved.attention_outputs or None}
         for name, value in parts.items():
             if value is not None and saved.file is None:
                 needs = "it chooses the parts of the traces that go into that file"
                 raise RegardError(f"--save-{name} needs --save: {needs}")
-        check_saving(saved.dtype, saved.attention_outputs, saved.heads)
+        check_saving(saved.dtype, saved.attention_outputs)
         if self.html.file is not None:
             from regard.web.html_file import check_page_built  # needed only for pages
 
@@ -180,7 +178,7 @@ class Outputs:
             from regard.trace.file import save
 
             save(
-                traces, saved.file, layers=saved.layers, heads=saved.heads, dtype=saved.dtype,
+                traces, saved.file, layers=saved.layers, dtype=saved.dtype,
                 attention_outputs=saved.attention_outputs,
             )  # fmt: skip
         if page is not None and own.file is not None:
@@ -212,7 +210,6 @@ def _outputs_of_options(
     json_file: Annotated[Path | None, option("--json")] = None,
     save_file: Annotated[Path | None, option("--save")] = None,
     save_layers: Annotated[Numbers | None, option("--save-layers", True, whole_numbers)] = None,
-    save_heads: Annotated[Numbers | None, option("--save-heads", True, whole_numbers)] = None,
     save_dtype: Annotated[str | None, option("--save-dtype", "the trace's own precision")] = None,
     save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
@@ -221,7 +218,7 @@ def _outputs_of_options(
         raise RegardError(f"--shape: got {shape!r}, expected slide or column")
     if shape is not None and figure is None:
         raise RegardError("--shape needs --figure: it is the shape of that file")
-    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    saved = TraceFile(save_file, save_layers, save_dtype, save_attention_outputs)
     page = PageFile.of(html, html_with or ()) if html or html_with else PageFile()
     return Outputs(figure, page, csv, parquet, json_file, saved, shape="column" if shape == "column" else "slide")
 

@@ -1,10 +1,10 @@
-"""Save traces to a file, completely or with selected layers and heads, and open them without the model.
+"""Save traces to a file, completely or with selected layers, and open them without the model.
 
 The file format is safetensors with a JSON description in the metadata (`regard.tensor_file`). Attention calls have
 another format, which any program can write (docs/attention_file.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from regard.attention import masks
 from regard.attention.attention_map import MAP_TYPES, AttentionMap, map_fields
-from regard.attention.given_map import key_heads_of_queries, of_heads
 from regard.attention.masks import Mask
 from regard.attention.recording import Calls
 from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
@@ -41,7 +40,6 @@ def save(
     file: str | Path,
     *,
     layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
     dtype: torch.dtype | str | None = None,
     attention_outputs: bool = False,
 ) -> None:
@@ -50,18 +48,18 @@ def save(
     Args:
         traces: one or several, of texts or pairs.
         file: the file name.
-        layers, heads: save attention and values only for these. None for all. Vectors such as hidden states are saved
-            for all layers.
+        layers: save attention and values only for these, None for all. Vectors such as hidden states are saved for all
+            layers.
         dtype: convert wider tensors to bfloat16, float16 or float32. regard compares a few rows of each map with the
             trace and adds the largest difference to the status.
         attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
-        RegardError: a layer or head doesn't exist, the dtype isn't supported, attention outputs are requested but not
+        RegardError: a layer doesn't exist, the dtype isn't supported, attention outputs are requested but not
             available with these arguments, a number is too large for dtype, or the file can't be written.
     """
     check_path("save", file)
-    layers, heads = chosen_numbers("layer", layers), chosen_numbers("head", heads)
+    layers = chosen_numbers("layer", layers)
     saved: Any = list(traces) if isinstance(traces, Sequence) else traces
     if saved == []:
         raise RegardError("save: got no trace, expected at least one")
@@ -75,8 +73,8 @@ def save(
             if layer >= count:  # sides of a pair may differ in layers
                 raise missing_number_error("layer", layer, count, f"{trace.status.model} has")
     name = None if dtype is None else str(dtype).removeprefix("torch.")
-    check_saving(name, attention_outputs, heads)
-    packer = _TracePacker(None if name is None else getattr(torch, name), layers, heads, attention_outputs)
+    check_saving(name, attention_outputs)
+    packer = _TracePacker(None if name is None else getattr(torch, name), layers, attention_outputs)
     write_tensor_file(file, TRACE, packer.pack("trace", saved), packer.tensors)
 
 
@@ -180,11 +178,11 @@ def _read_call(
 
 
 class _TracePacker(Packer):
-    """Pack traces. layers, heads: numbers to save, None for all. outputs: whether to save attention outputs."""
+    """Pack traces. layers: numbers to save, None for all. outputs: whether to save attention outputs."""
 
-    def __init__(self, dtype: Any, layers: Any, heads: Any, outputs: bool) -> None:
+    def __init__(self, dtype: torch.dtype | None, layers: Collection[int] | None, outputs: bool) -> None:
         super().__init__(dtype)
-        self.layers, self.heads, self.outputs = layers, heads, outputs
+        self.layers, self.outputs = layers, outputs
         self.largest, self.rows = 0.0, 0  # largest difference of rounded weights, rows compared
 
     def pack(self, name: str, value: Any) -> object:
@@ -209,7 +207,7 @@ class _TracePacker(Packer):
         return {"type": "Trace"} | packed | {"status": self.pack(name, replace(trace.status, notes=notes))}
 
     def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, LayerSubset[Any]]:
-        """Return the selected layers and heads of self- or cross-attention."""
+        """Return the selected layers of self- or cross-attention."""
         names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
         maps, values, outputs = (getattr(trace, name) for name in names)
         if self.outputs and len(outputs) != len(maps):
@@ -218,13 +216,8 @@ class _TracePacker(Packer):
             maps[layer]  # raises an error if the trace doesn't have this layer
         kept, made = {}, getattr(maps, "made", None)
         for call in call_numbers(maps):
-            weights, value = maps[call], values[call]
-            if self.layers is not None and call[0] not in self.layers:
-                continue
-            chosen = of_heads(weights, self.heads, call[0])
-            if self.heads is not None and value is not None:
-                value = value[key_heads_of_queries(self.heads, weights.full_shape[1], len(value))]
-            kept[call] = chosen, value, outputs[call] if self.outputs else None
+            if self.layers is None or call[0] in self.layers:
+                kept[call] = maps[call], values[call], outputs[call] if self.outputs else None
         return {
             name: LayerSubset(name, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
             for n, name in enumerate(names[: 2 + self.outputs])
@@ -253,10 +246,8 @@ class _TracePacker(Packer):
         notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
         layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
         if len(layers) < count:
-            notes.append(f"The file has attention and values for {_in_words('layer', layers)} of {count}.")
-        if self.heads is not None:
-            here = _in_words("head", range(len(self.heads)))
-            notes.append(f"The file has {_in_words('head', self.heads)} of each layer, renumbered {here}.")
+            named = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}" if layers else "no layers"
+            notes.append(f"The file has attention and values for {named} of {count}.")
         if self.rounds(trace.last_hidden_state):
             within = f" Weights are within {self.largest:.1e} of the original ({self.rows} rows)." * bool(self.rows)
             notes.append(f"Tensors are stored as {str(self.dtype).removeprefix('torch.')}.{within}")
@@ -284,8 +275,3 @@ TYPES: Types = MAP_TYPES | {
     for kind in (AttentionOutput, ChatToken, Norm, PairTrace, Scaling, Status, Token, Turn, UnverifiedOutput)
 }
 TYPES |= {"map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields}
-
-
-def _in_words(what: str, numbers: Sequence[int]) -> str:
-    """Return 'layer 3', 'layers 0, 5' or 'no layers'."""
-    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else f"no {what}s"

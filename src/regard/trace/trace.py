@@ -113,12 +113,11 @@ class _Kept(ShownTrace):
         file: str | Path,
         *,
         layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
         dtype: torch.dtype | str | None = None,
         attention_outputs: bool = False,
     ) -> None:
         """Write the trace or pair to a file, which `regard.open` reads without the model. See `regard.save`."""
-        from_above("save")(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
+        from_above("save")(self, file, layers=layers, dtype=dtype, attention_outputs=attention_outputs)
 
 
 @dataclass(eq=False)
