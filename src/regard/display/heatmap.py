@@ -77,12 +77,9 @@ def paint_heatmap(
     A map of more than 48 tokens per side is drawn as at most 256 × 256 cells, each the mean of its weights.
     """
     heads, length, size = weights.shape
-    if head is not None and (isinstance(head, bool) or not isinstance(head, int)):
-        raise RegardError(f"head: got {head!r}, expected a number, or None for the mean of all")
     if axes is not None and not hasattr(axes, "imshow"):
         raise RegardError(f"axes: got {type(axes).__name__}, expected matplotlib's Axes, or None for new ones")
-    if head is not None:
-        head = from_zero("head", head, heads, "the map has")
+    head = None if head is None else from_zero("head", head, heads, "the map has")
     head = 0 if heads == 1 else head
     whose = f"mean of {heads} heads" if head is None else f"head {head}"
     if axes is None:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
 from regard.capture.interventions.states import first_hidden_states
-from regard.capture.options import TensorMaskError
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import model_inputs_of_trace
@@ -182,11 +181,7 @@ def gradient_run(
         raise RegardError(f"gradients: got {type(trace).__name__}, expected {needs}, of {model.name}")
     read, target = model_inputs_of_trace(model._reader, trace, "gradients")
     session = model._session
-    run = partial(gradient_pass, session, read, target, session.structure.stacks(read, target), exchange, heads=heads)
-    try:
-        done = run()
-    except TensorMaskError:
-        done = run(written_masks=True)
+    done = gradient_pass(session, read, target, session.structure.stacks(read, target), exchange, heads=heads)
     side = copy.copy(trace.sides[-1])
     assert done.last_hidden_state is not None
     if exchange is None:

@@ -46,8 +46,25 @@ OF_HEADS: tuple[What, ...] = ("head_outputs", "values", "weights")
 Source = Trace | PairTrace | Sequence[Trace | PairTrace] | Literal["zero"]
 
 
+class _AtLayer:
+    """A change of activations at a layer, or at "input", the input of layer 0. part: for an encoder-decoder."""
+
+    layer: int | Literal["input"]
+    part: Part | None
+
+    @property
+    def state(self) -> int:
+        """Return the number of the hidden state to change: 0 enters layer 0, n + 1 leaves layer n."""
+        return 0 if self.layer == "input" else self.layer + 1
+
+    @property
+    def state_name(self) -> str:
+        """Describe the hidden state to change in a status."""
+        return ("input of layer 0" if self.layer == "input" else f"output of layer {self.layer}") + OF[self.part]
+
+
 @dataclass(frozen=True, eq=False)
-class Patch:
+class Patch(_AtLayer):
     """A patch, as `patch` returns it. sources: the traces whose mean is inserted, None for zero."""
 
     what: What
@@ -58,17 +75,11 @@ class Patch:
     head: int | None = None
     part: Part | None = None
 
-    @property
-    def state(self) -> int:
-        """Return the number of the hidden state to patch: 0 enters layer 0, n + 1 leaves layer n."""
-        return 0 if self.layer == "input" else self.layer + 1
-
     def __str__(self) -> str:
-        what = f"{self.what} of layer {self.layer}"
-        if self.what == "hidden_states":
-            what = "input of layer 0" if self.layer == "input" else f"output of layer {self.layer}"
+        of_states = self.what == "hidden_states"
+        what = self.state_name if of_states else f"{self.what} of layer {self.layer}{OF[self.part]}"
         head = "" if self.head is None else f", head {self.head}"
-        return f"patched: {what}{OF[self.part]}{head} at {written(self.at)}, from {self._source_text()}"
+        return f"patched: {what}{head} at {written(self.at)}, from {self._source_text()}"
 
     def _source_text(self) -> str:
         if self.sources is None:
@@ -150,7 +161,7 @@ def _checked_patch_sources(source: Any) -> tuple[Trace | PairTrace, ...] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Steer:
+class Steer(_AtLayer):
     """A steering intervention from `steer`: adds strength * vector. origin: describes the vector in a status."""
 
     vector: Float[Tensor, " M"]
@@ -160,14 +171,8 @@ class Steer:
     part: Part | None = None
     origin: str = "a given vector"
 
-    @property
-    def state(self) -> int:
-        """Return the number of the hidden state to steer: 0 enters layer 0, n + 1 leaves layer n."""
-        return 0 if self.layer == "input" else self.layer + 1
-
     def __str__(self) -> str:
-        where = "input of layer 0" if self.layer == "input" else f"output of layer {self.layer}"
-        return f"steered: {where}{OF[self.part]} at {written(self.at)}, by {self.strength:g} × {self.origin}"
+        return f"steered: {self.state_name} at {written(self.at)}, by {self.strength:g} × {self.origin}"
 
 
 @arguments_named
