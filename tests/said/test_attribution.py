@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.gradients.score_path import SideParts, Writer
 from regard.questions.attribution.direct import Attribution
 from regard.questions.attribution.gradients import TokenAttribution
 from regard.text.tokens import Token

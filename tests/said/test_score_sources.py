@@ -4,7 +4,7 @@ import random
 
 import torch
 
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.gradients.score_path import SideParts, Writer
 from regard.questions.why.score import ScoreSources
 from regard.text.tokens import encoded_ids
 from tests.said.reading import names_in, numbers_in, plain_and_few, shows

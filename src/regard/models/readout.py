@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
+from regard.capture.gradients.gradient_pass import Exchange, GradientPass, gradient_pass
 from regard.capture.interventions.states import first_hidden_states
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.gradients.score_path import SideParts, Writer
 from regard.display.answer import MAX_PARTS
 from regard.questions.attribution.direct import Attribution, short_heads
 from regard.questions.attribution.gradients import TokenAttribution

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.gradients.score_path import SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.why.score import ScoreSources, split_score

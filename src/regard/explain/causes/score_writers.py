@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.score_path import Side, SideParts, Writer
+from regard.capture.gradients.score_path import Side, SideParts, Writer
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer, outcome_path
+from regard.capture.gradients.score_path import AttributionTarget, Side, SideParts, Writer, outcome_path
 from regard.display.answer import Answer, Read
 from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText, decimals
 from regard.display.sentences import Template, sentences

@@ -4,7 +4,7 @@
 
 query_a is the direct contribution of writer a (an embedding, a head's attention to a source token, a feed-forward
 layer, biases) to the query, through the residual stream, norms with fixed statistics, W_Q, and rotary positions. key_b
-is defined in the same way (`regard.capture.score_path`). A head's output belongs to the head, whatever its input was.
+is defined in the same way (`gradients.score_path`). A head's output belongs to the head, whatever its input was.
 The softmax depends only on differences, so contributions that are equal for all keys have no effect.
 `ScoreSources.beside_the_others` removes them.
 """
@@ -20,8 +20,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.gradients.score_path import Side, SideParts, score_path
 from regard.capture.interventions.names import PARTS, CallId, Part
-from regard.capture.score_path import Side, SideParts, score_path
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Sums, Table

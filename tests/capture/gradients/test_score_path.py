@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from regard.capture.gradients.score_path import AttributionTarget, SideParts, Writer, outcome_path, score_path
 from regard.capture.interventions.names import CallId
-from regard.capture.score_path import AttributionTarget, SideParts, Writer, outcome_path, score_path
 from regard.errors import RegardError
 from regard.models.inputs import model_source_of_trace
 from regard.models.model import Model

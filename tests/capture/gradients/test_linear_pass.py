@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from regard.capture.gradients.linear_pass import LinearPass
 from regard.capture.interventions.names import CallId, CallNumbering
-from regard.capture.linear_pass import LinearPass
 from regard.capture.state import Capture
 
 IDS = torch.tensor([[3, 1, 4]])

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from regard.attention.recording import hooked_calls
 from regard.capture.classes import logits_in
+from regard.capture.gradients.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.names import CallId, CallNumbering
-from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.options import CaptureOptions, masks_as_needed
 from regard.capture.session import Session
 from regard.capture.state import Capture

@@ -1,0 +1,1 @@
+"""Differentiate forward passes, and split scores and outcomes by the components that they are linear in."""
