@@ -308,7 +308,7 @@ def test_one_reference_and_bad_axes(bank, minilm) -> None:
     ]
     with pytest.raises(regard.RegardError, match="axes: got int, expected matplotlib's Axes"):
         bank[0].attention[0].plot(axes=3)
-    with pytest.raises(regard.RegardError, match="head: got 'a', expected a number"):
+    with pytest.raises(regard.RegardError, match="head: got 'a', expected a whole number"):
         bank[0].attention[0].plot(head="a")
 
 
