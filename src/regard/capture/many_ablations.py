@@ -204,8 +204,8 @@ def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Itera
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             for number, item in enumerate(module) if isinstance(module, nn.ModuleList) else ():
-                given = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
-                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, given=given: given.append(out)))
+                kept = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
+                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, kept=kept: kept.append(out)))
         yield
 
 

@@ -56,7 +56,7 @@ class _SumLog(OperationMode):
         self.sums: list[Sum] = []
         self.written: list[tuple[int, int]] = []
         self.scaled: dict[int, int] = {}  # storage of a tensor times a number -> storage of the tensor
-        self.held: list[Tensor] = []  # kept alive so that storages stay unique
+        self.kept_alive: list[Tensor] = []  # so that storages stay unique
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
@@ -68,12 +68,12 @@ class _SumLog(OperationMode):
             if len(terms) == 2 and result.numel() == self.size:
                 places = [self.scaled.get(storage_of(tensor), storage_of(tensor)) for tensor in terms]
                 self.sums.append((places, storage_of(result), self.time))
-                self.held += [*terms, result]
+                self.kept_alive += [*terms, result]
         if self.running and name in PRODUCTS and isinstance(result, Tensor) and result.numel() == self.size:
             terms = list(tensors_within(args))
             if len(terms) == 1 and terms[0].numel() == self.size and storage_of(terms[0]) != storage_of(result):
                 self.scaled[storage_of(result)] = self.scaled.get(storage_of(terms[0]), storage_of(terms[0]))
-                self.held += [*terms, result]
+                self.kept_alive += [*terms, result]
         return result
 
 
@@ -109,7 +109,7 @@ class _FeedForwardSearch(LayerHooks):
         first = next(tensors_within(output), None)
         if first is not None and first.numel() == self._sums.size and first.is_floating_point():
             self._order.append((storage_of(first), below, self._sums.time))
-            self._sums.held.append(first)
+            self._sums.kept_alive.append(first)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
         """Find the module whose output is a term of the layer's last sum, and stop logging."""

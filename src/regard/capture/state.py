@@ -158,8 +158,8 @@ class LayerStack:
 
 def shown_stacks(stacks: Mapping[str, LayerStack], *, pairs: bool) -> list[LayerStack]:
     """Return the stacks that a trace shows: both for an encoder-decoder (pairs), else the one with the most layers."""
-    found = list(stacks.values())
-    return found if pairs or not found else [max(found, key=lambda stack: stack.count)]
+    all_stacks = list(stacks.values())
+    return all_stacks if pairs or not all_stacks else [max(all_stacks, key=lambda stack: stack.count)]
 
 
 @dataclass

@@ -135,8 +135,6 @@ def from_transformers(model: Any) -> Transformer:
 
 def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
-    if getattr(config, "position_embedding_type", "absolute") not in (None, "absolute"):
-        raise no_counterpart("position_embedding_type", config.position_embedding_type)
     if config.is_decoder or config.add_cross_attention:
         raise no_counterpart("is_decoder or add_cross_attention", True)
     head = getattr(getattr(model, "cls", None), "predictions", None)
@@ -189,7 +187,7 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
 
 def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
-    rope = dict(getattr(config, "rope_parameters", None) or {})
+    rope = config.rope_parameters
     if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
         raise no_counterpart("rope_parameters", rope)
     if bool(config.attention_bias) != bool(config.mlp_bias):
@@ -198,7 +196,7 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
     config = TransformerConfig.llama(
         **_sizes(model, head),
         key_heads=config.num_key_value_heads,
-        d_k=getattr(config, "head_dim", None),
+        d_k=config.head_dim,
         d_hidden=config.intermediate_size,
         activation=activation_of_transformers(config.hidden_act),
         norm_eps=config.rms_norm_eps,
