@@ -41,7 +41,7 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
     except OSError as error:
         raise RegardError(f"cannot make the folder {str(folder)!r}: {error.strerror or error}") from error
     with whole(folder / WEIGHTS) as file:
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights_of(model).items()}
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.named_parameters()}
         try:
             safetensors.torch.save_file(tensors, file)
         except safetensors.SafetensorError as error:
@@ -110,15 +110,10 @@ def newest_transformer_folder(folder: Path | str) -> Path:
     return newest
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return a model's parameters by name. Shared parameters (a tied language head) have only their first name."""
-    return dict(model.named_parameters())
-
-
 @torch.no_grad()
 def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
     """Copy tensors into a model's weights, converted to their dtype."""
-    targets = weights_of(model)
+    targets = dict(model.named_parameters())
     missing, unknown = sorted(set(targets) - set(tensors)), sorted(set(tensors) - set(targets))
     if missing:
         raise RegardError(f"{name} is incomplete: {len(missing)} tensors are missing, the first {missing[0]!r}")

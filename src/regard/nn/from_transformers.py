@@ -19,7 +19,7 @@ from regard.files import read_json
 from regard.model_files.limits import read_sizes
 from regard.model_files.size_limit import Budget
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import CONFIG, WEIGHTS, fill_module_weights, read_tensors, weights_of
+from regard.nn.folder import CONFIG, WEIGHTS, fill_module_weights, read_tensors
 from regard.nn.transformer import Transformer
 
 ACTIVATIONS = {
@@ -76,7 +76,7 @@ def read_bert(folder: Path) -> Transformer | None:
     except Exception:  # any fault: transformers finds and reports it
         return None
     weights = {name: tensors[theirs] for name, theirs in names.items()}
-    if {name: x.shape for name, x in weights_of(model).items()} != {name: x.shape for name, x in weights.items()}:
+    if {name: x.shape for name, x in model.named_parameters()} != {name: x.shape for name, x in weights.items()}:
         return None
     model.load_state_dict(weights, assign=True)
     return model.eval()

@@ -42,7 +42,6 @@ from regard.nn.folder import (
     newest_transformer_folder,
     read_tensors,
     save_model,
-    weights_of,
 )
 from regard.nn.transformer import Transformer
 from regard.train.run_files import RUN_JSON, WATCH, check_place_for_run
@@ -123,7 +122,7 @@ def load_checkpoint(
     except (KeyError, TypeError, ValueError) as error:
         raise RegardError(f"{str(folder / NOTES)!r} is damaged: a run writes something else") from error
     state = TrainingState(step, (epoch, number), best)
-    parameters = weights_of(model)
+    parameters: dict[str, Tensor] = dict(model.named_parameters())
     expected = {f"{kind}.{name}": tensor for name, tensor in parameters.items() for kind in ("mean", "square")}
     expected |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
     for name, tensor in expected.items():
@@ -167,7 +166,7 @@ def _optimizer_tensors(model: Transformer, optimiser: torch.optim.Optimizer) -> 
     tensors = {"random": torch.get_rng_state()}  # for dropout, per device
     if torch.cuda.is_available():
         tensors |= {f"random.cuda.{n}": state for n, state in enumerate(torch.cuda.get_rng_state_all())}
-    for name, parameter in weights_of(model).items():
+    for name, parameter in model.named_parameters():
         moments = optimiser.state[parameter]
         tensors[f"mean.{name}"] = moments["exp_avg"].detach().cpu().contiguous()
         tensors[f"square.{name}"] = moments["exp_avg_sq"].detach().cpu().contiguous()
