@@ -11,7 +11,7 @@ import pytest
 
 import regard
 from regard.errors import RegardError
-from regard.lazy import import_from_corpus_extra, lazy_modules
+from regard.lazy import import_from_corpus_extra, lazy_names
 from tests.support import ROOT
 
 
@@ -19,7 +19,7 @@ def test_a_module_is_imported_when_asked_for(monkeypatch: pytest.MonkeyPatch, tm
     (tmp_path / "a.py").write_text(
         "if TYPE_CHECKING:\n    from xml import sax as sax\n    from xml import dom as dom\n"
     )
-    load, names = lazy_modules("xml", str(tmp_path / "a.py"))
+    load, names = lazy_names("xml", str(tmp_path / "a.py"))
     monkeypatch.delitem(sys.modules, "xml.sax", raising=False)
     assert load("sax") is sys.modules["xml.sax"]
     assert names() == ["dom", "sax"]

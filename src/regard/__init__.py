@@ -6,7 +6,7 @@ for type checkers list them.
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import ABOVE, imports_for_type_checkers, lazy_names
+from regard.lazy import ABOVE, lazy_names
 from regard.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from regard.views.show import show as show
     from regard.vision.answer import looked as looked
 
-_WHERE = imports_for_type_checkers(__file__)
-_METHODS = {  # functions of higher modules, which low classes call through `lazy.from_above`
+ABOVE |= {  # functions of higher modules, which low classes call through `lazy.from_above`
     "GivenMap": "regard.attention.given_map",
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",
@@ -76,10 +75,8 @@ _METHODS = {  # functions of higher modules, which low classes call through `laz
     "trace_parts": "regard.views.show",
     "traces_without": "regard.vision.read",
 }
-ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("looked", "plot", "save", "save_page", "see", "show")})
-
-__all__ = [*sorted(_WHERE), "__version__"]
-__getattr__ = lazy_names(__name__, _WHERE)
+__getattr__, _names = lazy_names(__name__, __file__)
+__all__ = [*_names(), "__version__"]
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,35 +12,22 @@ from regard.errors import MissingPartError, RegardError
 
 OPTIONAL = ("corpus", "diffusion", "gguf", "server", "train", "verify", "vision")
 PARTS = tuple(f"regard.{name}" for name in OPTIONAL)
-ABOVE: dict[str, str] = {}  # functions of higher modules by name, with their modules, filled in by `regard/__init__.py`
+ABOVE: dict[str, str] = {}  # modules of functions that `regard` itself lacks, filled in by `regard/__init__.py`
 
 
 def from_above(name: str) -> Any:
     """Import and return a function of a higher module, such as one that shows or saves an object of this module."""
-    return getattr(import_part(ABOVE[name]), name)
+    return getattr(import_part(ABOVE.get(name, "regard")), name)
 
 
-def imports_for_type_checkers(file: str) -> dict[str, str]:
-    """Return the names that a file imports in its first `if TYPE_CHECKING` block, with their modules."""
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's `__getattr__`, which imports each name when it is first requested, and its `__dir__`.
+
+    The names are those that the package imports for type checkers. package, file: its `__name__` and `__file__`.
+    """
     block = next(node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    return {alias.name: str(node.module) for node in imports for alias in node.names}
-
-
-def lazy_modules(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__` for the names that it imports for type checkers.
-
-    package, file: its `__name__` and `__file__`.
-    """
-    where = imports_for_type_checkers(file)
-    return lazy_names(package, where), lambda: sorted(where)
-
-
-def lazy_names(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a package's `__getattr__`, which imports each name from its module when it is first requested.
-
-    where: the module of each name, or the package of a name that is a module itself.
-    """
+    where = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def load(name: str) -> Any:
         if name not in where:
@@ -51,7 +38,7 @@ def lazy_names(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, value)  # so that this runs once per name
         return value
 
-    return load
+    return load, lambda: sorted(where)
 
 
 def import_part(name: str) -> ModuleType:

@@ -19,18 +19,5 @@ if TYPE_CHECKING:
     from regard.corpus.settings import Where as Where
     from regard.corpus.store import Store as Store
 
-_WHERE = {
-    "Columns": "reading.document",
-    "EmbedReport": "embed_texts",
-    "Settings": "settings",
-    "Store": "store",
-    "Where": "settings",
-    "embed": "embed_texts",
-}
-
-__all__ = sorted(_WHERE)
-__getattr__ = lazy_names(__name__, {name: f"{__name__}.{module}" for name, module in _WHERE.items()})
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)
+__all__ = __dir__()

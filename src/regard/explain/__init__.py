@@ -25,22 +25,4 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_steps import head_steps as head_steps
     from regard.explain.weights.sinks import sinks as sinks
 
-_WHERE = {  # the names that each module defines
-    ".causes.ablation_effect": "effect removal",
-    ".causes.contributions": "contributions rollout",
-    ".causes.layer_updates": "layer_updates",
-    ".frames": "to_frame",
-    ".logits": "logit_lens",
-    ".vectors.similarity": "across_layers across_texts",
-    ".weights.alignment": "align",
-    ".weights.head_means": "content_or_position mean_scores repeated_tokens",
-    ".weights.head_scores": "head_scores",
-    ".weights.head_steps": "head_steps",
-    ".weights.sinks": "sinks",
-}
-_HOMES = {name: f"regard.explain{home}" for home, names in _WHERE.items() for name in names.split()}
-__getattr__ = lazy_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

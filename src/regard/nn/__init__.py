@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_modules
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.nn import config as config
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from regard.nn import single_head as single_head
     from regard.nn import transformer as transformer
 
-__getattr__, __dir__ = lazy_modules(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_modules
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.text import neutral_sentences as neutral_sentences
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
     from regard.text import tokens as tokens
     from regard.text import words as words
 
-__getattr__, __dir__ = lazy_modules(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

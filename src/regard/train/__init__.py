@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_modules
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.train import data as data
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from regard.train import training as training
     from regard.train import verb as verb
 
-__getattr__, __dir__ = lazy_modules(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -6,7 +6,7 @@ Modules are imported on first use, because Numba takes half a second to load.
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_modules
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.attention.kernels.cpu import cell_means as cell_means
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from regard.attention.kernels.cpu import tiles as tiles
     from regard.attention.kernels.cpu import vector as vector
 
-__getattr__, __dir__ = lazy_modules(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)
