@@ -4,7 +4,7 @@ import difflib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ParamSpec, TypeVar, get_args
 
 from regard.errors import RegardError
@@ -107,13 +107,14 @@ def missing_number_error(what: str, number: int, count: int, there: str) -> Rega
     return RegardError(f"{what} {number} does not exist: {numbers_there(what, count, there)}")
 
 
-def chosen_numbers(what: str, numbers: Sequence[int] | None) -> tuple[int, ...] | None:
+def chosen_numbers(what: str, numbers: int | Collection[int] | None) -> tuple[int, ...] | None:
     """Return layer or head numbers, sorted and without duplicates. None, which means all, stays None.
 
     what: "layer" or "head".
     """
     if numbers is None:
         return None
+    numbers = [numbers] if isinstance(numbers, int) else numbers
     if isinstance(numbers, str) or not all(map(is_whole, numbers)):
         raise RegardError(f"{what}s: got {numbers!r}, expected whole numbers, counted from 0")
     chosen = tuple(sorted({n.__index__() for n in numbers}))

@@ -14,8 +14,8 @@ def test_what_is_no_place() -> None:
         (lambda: regard.head(0, 1, part="middle"), "part: got 'middle', expected one of 'encoder', 'decoder', 'cross'"),
         (lambda: regard.head(-1, 1), "layer: got -1, expected a number of 0 or more"),
         (lambda: regard.head(1, 1.5), "head: got 1.5, expected a number of 0 or more"),
-        (lambda: regard.edge(1, 2, layers="3"), "layer: got '3', expected a number"),
-        (lambda: regard.edge(1, 2, heads=[]), "heads: got none, expected at least one, or None for all"),
+        (lambda: regard.edge(1, 2, layers="3"), "layers: got '3', expected whole numbers"),
+        (lambda: regard.edge(1, 2, heads=[]), "heads: got none, expected at least one number, or None for all"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             make()

@@ -16,7 +16,7 @@ from torch import nn
 
 from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.capture.state import Capture, LayerStack, shown_stacks
-from regard.checks import arguments_named, is_whole
+from regard.checks import arguments_named, chosen_numbers, is_whole
 from regard.errors import RegardError
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
@@ -149,7 +149,7 @@ def edge(
         RegardError: a layer or head isn't a number of 0 or more, or the part doesn't exist.
     """
     check_intervention_part(part)
-    return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
+    return Edge(query, key, chosen_numbers("layer", layers), chosen_numbers("head", heads), part)
 
 
 def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> None:
@@ -163,16 +163,6 @@ def check_number(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise RegardError(f"{what}: got {value!r}, expected a number of 0 or more")
     return value
-
-
-def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
-    """Return numbers after checking each with `check_number`. There must be at least one. None means all."""
-    if value is None:
-        return None
-    numbers = tuple(check_number(what, number) for number in ((value,) if isinstance(value, (int, str)) else value))
-    if not numbers:
-        raise RegardError(f"{what}s: got none, expected at least one, or None for all")
-    return numbers
 
 
 def places_of_intervention(name: str, value: Any) -> Places | None:
