@@ -218,13 +218,13 @@ class Model:
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, model.config, self.name)
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
-            if any(each is not None for each in (*others, messages)):
+            if any(argument is not None for argument in (*others, messages)):
                 raise RegardError("images can be combined with a text only, not with ids, inputs, a target or a window")
             single, pictures = from_above("read_images")(self, images, text)
-            seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
+            seen = [dict(self._runner.traces([picture], None, interventions, keep))[0] for picture in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
         if messages is not None:
-            if self.pairs or any(each is not None for each in (text, *others)):
+            if self.pairs or any(argument is not None for argument in (text, *others)):
                 raise RegardError("chat: pass only messages, without a window, to a model that reads a single text")
             single, sources, targets = True, [self._reader.read_chat(messages)], None
         else:
@@ -356,7 +356,7 @@ class Model:
         single, (source, *_), targets = read_inputs(self._reader, self._session, text, target, ids, target_ids)
         if not single:
             raise RegardError("ablated: got several texts, expected one")
-        sets = [tuple(each) for each in sets]
+        sets = [tuple(interventions) for interventions in sets]
         for interventions in sets:
             check_interventions(interventions)
         yield from self._runner.ablated(source, None if targets is None else targets[0], sets, logits=logits)

@@ -192,7 +192,7 @@ class _TracePacker(Packer):
             return self._map(name, value)
         if isinstance(value, (Layers, LayerSubset)):
             names = {call: f"{name}.{call[0]}" + f".{call[1]}" * (call[1] > 0) for call in call_numbers(value)}
-            items = [[*call, self.pack(own, value[call])] for call, own in names.items()]
+            items = [[*call, self.pack(name_of_item, value[call])] for call, name_of_item in names.items()]
             made = getattr(value, "made", None)
             return {"type": "layers", "what": value.what, "count": len(value), "made": made, "items": items}
         return super().pack(name, value)

@@ -73,8 +73,7 @@ class LabelledMap(AttentionMap):
             return super().__getitem__(index)
         if len(parts) > 3 or (len(parts) == 3 and is_word(parts[0])) or any(p is None or p is ... for p in parts):
             raise RegardError(f"attention: got {parts!r}: {NEEDS}")
-        given = [slice(None)] * (len(parts) < 3) + list(parts) + [slice(None)] * (len(parts) < 2)
-        heads, query, key = given
+        heads, query, key = [slice(None)] * (len(parts) < 3) + list(parts) + [slice(None)] * (len(parts) < 2)
         rows = _of_word(self.query_labels, query, self.shape[1], "queries") if is_word(query) else None
         columns = _of_word(self.key_labels, key, self.shape[2], "keys") if is_word(key) else None
         region = super().__getitem__((heads, _run_of_labelled_rows(rows, query), _run_of_labelled_rows(columns, key)))

@@ -208,13 +208,13 @@ def call_data(
     return name.data(scored) | data | overviews_data(weights, numbers)
 
 
-def _map_of_log_weights(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
+def _map_of_log_weights(weights: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
     """Return an attention map whose bias is the logarithm of these weights (1, H, L, S)."""
-    if bool((given < 0).any()):
+    if bool((weights < 0).any()):
         raise RegardError(f"{name}: its weights are below 0, which a page cannot show")
-    _, heads, length, size = given.shape
+    _, heads, length, size = weights.shape
     query, key = torch.zeros(1, heads, length, 1), torch.zeros(1, 1, size, 1)
-    return AttentionMap(query, key, ScoreRule(1.0, bias=given.cpu().float().log()), ndim=3)
+    return AttentionMap(query, key, ScoreRule(1.0, bias=weights.cpu().float().log()), ndim=3)
 
 
 def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> float:

@@ -316,8 +316,8 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
     for name, parts in (("Unknown to", "unknown"), ("Dropped by", "dropped")):
         pieces = [part for status in statuses for part in getattr(status, parts)]
         if pieces:
-            said = ", ".join(quoted(visible(part)) for part in pieces[:6])
-            lines.append(f"{name} the tokenizer: {said}.")
+            named = ", ".join(quoted(visible(part)) for part in pieces[:6])
+            lines.append(f"{name} the tokenizer: {named}.")
     return lines + note_sentences(statuses)
 
 
