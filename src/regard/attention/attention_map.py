@@ -216,9 +216,8 @@ class AttentionMap(Showable):
             return self[...]
         query, key, rule = self._attached
         region = self._everything()
-        require_memory(
-            3 * math.prod(self.full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
-        )
+        size = 3 * math.prod(self.full_shape) * self.dtype.itemsize
+        require_memory(size, self.device, "dense(differentiable=True)", HELPS)
         scores = score_tile(query, key, subtract_row_bias(query, key, rule), *region)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
         sink = sink_column(rule, region[1], scores.dtype)
@@ -409,10 +408,14 @@ class AttentionMap(Showable):
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         if self._kept is not None:
             return select(self._kept, batch, heads, rows, cols)
+        size, whole = self.full_shape[3], cols == slice(0, self.full_shape[3])
+        if whole and self.rule.mask is not None:
+            cols = self.rule.mask.keys_of_rows(rows, size)
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if cols != slice(0, self.full_shape[3]) or scores.shape[-1] == 0:
+        if not whole or size == 0:
             return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
-        weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)
+        unseen = cols.start, size - cols.stop
+        weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype, unseen)
         self._rows.keep(batch, heads, rows, *sums)
         return weights
 

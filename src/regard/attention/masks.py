@@ -119,14 +119,8 @@ class Mask:
         lows = [x for x in (self.low, other.low) if x is not None]
         highs = [x for x in (self.high, other.high) if x is not None]
         keys = other.keys if self.keys is None else self.keys if other.keys is None else self.keys & other.keys
-        return Mask(
-            max(lows, default=None),
-            min(highs, default=None),
-            keys,
-            self.dense + other.dense,
-            self.functions + other.functions,
-            self.removed + other.removed,
-        )
+        low, high, functions = max(lows, default=None), min(highs, default=None), self.functions + other.functions
+        return Mask(low, high, keys, self.dense + other.dense, functions, self.removed + other.removed)
 
     @property
     def only_band(self) -> bool:
@@ -156,6 +150,14 @@ class Mask:
         first = 0 if self.low is None else min(size, max(0, start + self.low))
         last = size if self.high is None else max(0, min(size, stop + self.high))
         return first, max(first, last)
+
+    def keys_of_rows(self, rows: Index, size: int) -> slice:
+        """Return the keys that the band allows for queries in ascending order, or all keys if it allows none."""
+        if not isinstance(rows, slice) and len(rows) == 0:
+            return slice(0, size)
+        ends = (rows.start, rows.stop) if isinstance(rows, slice) else (int(rows[0]), int(rows[-1]) + 1)
+        first, last = self.key_range(*ends, size)
+        return slice(first, last) if first < last else slice(0, size)
 
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
@@ -210,8 +212,7 @@ class Mask:
             keys = None if bool(keys.all()) else keys
         dense = tuple(crop_axes(t, batch, rows, cols) for t in self.dense)
         functions = tuple(_shifted_mask_function(f, rows.start, cols.start) for f in self.functions)
-        low = None if self.low is None else self.low + shift
-        high = None if self.high is None else self.high + shift
+        low, high = (None if end is None else end + shift for end in (self.low, self.high))
         removed = tuple(e for e in (edges.crop(batch, rows, cols) for edges in self.removed) if e is not None)
         return Mask(low, high, keys, dense, functions, removed)
 
@@ -299,9 +300,8 @@ def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> 
         raise TypeError(f"mask function: returned {kind}, expected a boolean tensor")
     tail = zip(reversed(answer.shape), reversed(shape), strict=False)
     if answer.ndim > 2 or any(a not in (1, b) for a, b in tail):
-        raise ValueError(
-            f"mask function: returned shape {tuple(answer.shape)}, expected a shape that broadcasts to {shape}"
-        )
+        got = tuple(answer.shape)
+        raise ValueError(f"mask function: returned shape {got}, expected a shape that broadcasts to {shape}")
     return answer.expand(shape)
 
 

@@ -10,7 +10,7 @@ Row maxima and row sums are computed when first needed and then kept, in O(L) me
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.map_statistics import KernelResult
@@ -51,14 +52,9 @@ def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> 
 
 
 def scores(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    batch: Index,
-    heads: Index,
-    rows: Index,
-    cols: Index,
-) -> Float[Tensor, "b h r c"]:
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
+    rows: Index, cols: Index,
+) -> Float[Tensor, "b h r c"]:  # fmt: skip
     """Compute the scores of a region in `dtype_of`, -inf where masked."""
     dtype = dtype_of(query, key)
     if dtype != torch.float32:
@@ -80,22 +76,21 @@ def _widened(run: Index, size: int) -> Index:
 
 
 def weights(
-    scores: Float[Tensor, "b h r c"],
-    row_max: Float[Tensor, "b h r"],
-    row_sum: Float[Tensor, "b h r"],
+    scores: Float[Tensor, "b h r c"], row_max: Float[Tensor, "b h r"], row_sum: Float[Tensor, "b h r"],
     dtype: torch.dtype,
-) -> Float[Tensor, "b h r c"]:
+) -> Float[Tensor, "b h r c"]:  # fmt: skip
     """Compute the weights of a region in dtype. The difference of score and maximum is rounded to dtype before exp."""
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None]).clamp_(max=1.0)
 
 
 def weights_of_whole_rows(
-    scores: Float[Tensor, "b h r S"], rule: ScoreRule, heads: Index, dtype: torch.dtype
+    scores: Float[Tensor, "b h r c"], rule: ScoreRule, heads: Index, dtype: torch.dtype, unseen: Sequence[int] = (0, 0)
 ) -> tuple[Float[Tensor, "b h r S"], Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Compute (weights, row maximum, row sum) of queries from their scores against all keys."""
+    """Compute (weights, row maximum, row sum) of queries. unseen: masked keys before and after the keys of scores."""
     row_max = scores.amax(-1)
     exponentials = scores.sub_(finite_max(row_max)[..., None]).to(dtype).exp_()
+    exponentials = F.pad(exponentials, [*unseen]) if any(unseen) else exponentials
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
     factor, sink = torch.ones_like(row_sum), sink_column(rule, heads, scores.dtype)
     if sink is not None:
@@ -125,11 +120,8 @@ class RowSums:
     def _compute(self, batch: Index, heads: Index, rows: Index) -> None:
         row_max, row_sum, computed = self._tables()
         texts, numbers, queries = index = self._table_index(batch, heads, rows)
-        if (
-            isinstance(rows, slice)
-            and row_max.dtype == torch.float32
-            and cpu.fits(self.query, self.key, self.key, self.rule)
-        ):
+        compiled = isinstance(rows, slice) and row_max.dtype == torch.float32
+        if compiled and cpu.fits(self.query, self.key, self.key, self.rule):
             result = KernelResult(row_max, row_max, "", (row_max, row_sum))  # there is no output
             block = texts.flatten().tolist(), numbers.flatten().tolist(), rows
             cpu.forward_rows(self.query, self.key, None, self.rule, *block, result)
@@ -158,8 +150,7 @@ class RowSums:
     def _tables(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return (row maxima, row sums, whether they are known), each (B, H, L)."""
         if self._kept is None:
-            dtype, shape = dtype_of(self.query, self.key), self.query.shape[:3]
-            maxima = torch.zeros(shape, dtype=dtype, device=self.query.device)
+            maxima = torch.zeros(self.query.shape[:3], dtype=dtype_of(self.query, self.key), device=self.query.device)
             self._kept = maxima, torch.zeros_like(maxima), torch.zeros_like(maxima, dtype=torch.bool)
         return self._kept
 

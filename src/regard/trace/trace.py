@@ -271,4 +271,5 @@ class PairTrace(_Kept):
 def is_causal(trace: Trace) -> bool:
     """Return whether no token of a text attends to a later token. A text with one token counts as causal."""
     maps = (trace.attention[call] for call in call_numbers(trace.attention))
-    return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)
+    open_maps = (m for m in maps if m.given is not None or m.rule.mask is None or m.rule.mask.high != 0)
+    return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in open_maps)
