@@ -412,7 +412,7 @@ class AttentionMap(Showable):
         if whole and self.rule.mask is not None:
             cols = self.rule.mask.keys_of_rows(rows, size)
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if not whole or size == 0:
+        if not whole or size == 0 or not isinstance(cols, slice):
             return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
         unseen = cols.start, size - cols.stop
         weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype, unseen)

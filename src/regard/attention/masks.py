@@ -155,8 +155,8 @@ class Mask:
         """Return the keys that the band allows for queries in ascending order, or all keys if it allows none."""
         if not isinstance(rows, slice) and len(rows) == 0:
             return slice(0, size)
-        ends = (rows.start, rows.stop) if isinstance(rows, slice) else (int(rows[0]), int(rows[-1]) + 1)
-        first, last = self.key_range(*ends, size)
+        run = rows if isinstance(rows, slice) else slice(int(rows[0]), int(rows[-1]) + 1)
+        first, last = self.key_range(run.start, run.stop, size)
         return slice(first, last) if first < last else slice(0, size)
 
     def tile(

@@ -120,8 +120,8 @@ class RowSums:
     def _compute(self, batch: Index, heads: Index, rows: Index) -> None:
         row_max, row_sum, computed = self._tables()
         texts, numbers, queries = index = self._table_index(batch, heads, rows)
-        compiled = isinstance(rows, slice) and row_max.dtype == torch.float32
-        if compiled and cpu.fits(self.query, self.key, self.key, self.rule):
+        compiled = row_max.dtype == torch.float32 and cpu.fits(self.query, self.key, self.key, self.rule)
+        if compiled and isinstance(rows, slice):
             result = KernelResult(row_max, row_max, "", (row_max, row_sum))  # there is no output
             block = texts.flatten().tolist(), numbers.flatten().tolist(), rows
             cpu.forward_rows(self.query, self.key, None, self.rule, *block, result)

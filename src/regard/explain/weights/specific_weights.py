@@ -143,8 +143,8 @@ def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
 
 def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
     """Return the weights of all heads of several layers as one tensor, for faster reading, or a large map unchanged."""
-    most = MAX_KEPT if maps[0].given is None and dtype_of(maps[0].query, maps[0].key) == torch.float64 else SMALL
-    if sum(math.prod(weights.shape) for weights in maps) > most:
+    in_double = maps[0].given is None and dtype_of(maps[0].query, maps[0].key) == torch.float64
+    if sum(math.prod(weights.shape) for weights in maps) > (MAX_KEPT if in_double else SMALL):
         return maps[0]
     return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
 
@@ -276,19 +276,19 @@ def row_divergences(
     """
     heads, length, size = weights.shape
     sample, sums, columns = _sampled_sums(weights)
-    places = (queries[:, None] + torch.tensor([0, *NEAREST])).clamp(0, length - 1)  # (q, 9)
+    positions = (queries[:, None] + torch.tensor([0, *NEAREST])).clamp(0, length - 1)  # (q, 9)
     if isinstance(weights, AttentionMap) and len(queries) <= AT_ONCE:  # a single read is faster than nine
-        read, places = places.unique(return_inverse=True)
-        weights = weights[:, read]
-    rows = weights[:, places[:, 0]].cpu().double()
+        needed, positions = positions.unique(return_inverse=True)
+        weights = weights[:, needed]
+    rows = weights[:, positions[:, 0]].cpu().double()
     own = torch.stack([rows, _larger_than(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
     by_distance = _mean_or_0(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest queries
     many = torch.zeros_like(total, dtype=torch.uint8)
-    for shift, place in zip(NEAREST, places[:, 1:].T, strict=True):
-        there, beside = queries + shift, weights[:, place].cpu().double()
-        beside[:, (there < 0) | (there >= length)] = 0
+    for shift, near in zip(NEAREST, positions[:, 1:].T, strict=True):
+        shifted, beside = queries + shift, weights[:, near].cpu().double()
+        beside[:, (shifted < 0) | (shifted >= length)] = 0
         first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted key exists
         if first < last:
             shifted = beside[:, :, first + shift : last + shift]
