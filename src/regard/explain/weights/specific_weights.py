@@ -287,8 +287,8 @@ def row_divergences(
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest queries
     many = torch.zeros_like(total, dtype=torch.uint8)
     for shift, near in zip(NEAREST, positions[:, 1:].T, strict=True):
-        shifted, beside = queries + shift, weights[:, near].cpu().double()
-        beside[:, (shifted < 0) | (shifted >= length)] = 0
+        neighbours, beside = queries + shift, weights[:, near].cpu().double()
+        beside[:, (neighbours < 0) | (neighbours >= length)] = 0
         first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted key exists
         if first < last:
             shifted = beside[:, :, first + shift : last + shift]
