@@ -175,7 +175,7 @@ BLOCKS = entry("llama.block_count", U32, struct.pack("<I", 10**6))
         (header([array(77, 1)], []), "a value of the unknown kind 77"),
         (header([entry("x", 77, b"")], []), "a value of the unknown kind 77"),
         (header([MANY], []), "its lists have 1,048,576 items, no vocabulary of its size"),
-        (header([BLOCKS], [tensor("t", [1])], bytes(4)), "block_count is 1,000,000, it holds 1 tensors"),
+        (header([BLOCKS], [tensor("t", [1])], bytes(4)), "block_count is 1,000,000, but the file has 1 tensors"),
         (header([], [tensor("t", [1] * 5)], bytes(4)), "tensor 't' has 5 axes"),
         (header([], [tensor("t", [], axes=2**31)], bytes(4)), "tensor 't' has 2147483648 axes"),
         (header([], [tensor("t", [2], 99)], bytes(8)), "of the unknown kind 99"),

@@ -170,7 +170,7 @@ def test_bad_models(regard_command, minilm, tmp_path: Path) -> None:
     pickled = broken("pickled")
     torch.save(tensors, pickled / "pytorch_model.bin")
     (pickled / "model.safetensors").unlink()
-    refused(regard_command("see", "a bank", "--model", str(pickled)), "pickled only (pytorch_model.bin)")
+    refused(regard_command("see", "a bank", "--model", str(pickled)), "weights are pickled (pytorch_model.bin)")
 
     own = broken("own")
     config = json.loads((own / "config.json").read_text())
