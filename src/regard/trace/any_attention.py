@@ -53,13 +53,13 @@ class PatchGrid:
     @staticmethod
     def of(shown: ShownMap, grid: Sequence[int] | None) -> "PatchGrid":
         """Fit a grid of patches to the keys of a map. grid: None for a square, with or without a class token."""
-        size, most = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
+        size, max_others = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
         if grid is not None and not (isinstance(grid, Sequence) and len(grid) == 2 and all(map(is_whole, grid))):
             raise RegardError(f"grid: got {grid!r}, expected (rows, columns)")
         rows, columns = (math.isqrt(size),) * 2 if grid is None else grid
-        if min(rows, columns) < 1 or not 0 <= (first := size - rows * columns) <= most:
-            what = f"{size} keys of {shown.name or 'the map'}, weights {shown.weights.shape}, are no {rows} × {columns}"
-            raise RegardError(f"grid: {what} patches with up to {most} before them: pass grid=(rows, columns)")
+        if min(rows, columns) < 1 or not 0 <= (first := size - rows * columns) <= max_others:
+            keys = f"{size} keys of {shown.name or 'the map'}, weights {shown.weights.shape}, are no {rows} × {columns}"
+            raise RegardError(f"grid: {keys} patches with up to {max_others} before them: pass grid=(rows, columns)")
         return PatchGrid(rows, columns, first)
 
     def __str__(self) -> str:
@@ -107,21 +107,21 @@ def labelled(
     shown: ShownMap, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0
 ) -> ShownMap:
     """Return one item of a map's batch with token labels. Raises RegardError if the labels don't fit."""
-    weights, name, both = shown.weights, shown.name or "the map", []
+    weights, name, labels = shown.weights, shown.name or "the map", []
     items, _, *counts = weights.full_shape
     known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else shown.labels
     key_tokens = tokens if key_tokens is None and counts[0] == counts[1] else key_tokens
-    for what, names, of_call, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
+    for role, names, of_call, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
         if names is None and of_call is not None and len(of_call.tokens) == count:
-            both.append(of_call)
+            labels.append(of_call)
             continue
-        both.append(_as_labels(what, range(count) if names is None else names))
-        if (labels := len(both[-1].tokens)) != count:
-            axis = "queries" if what == "tokens" else "keys"
-            raise RegardError(f"{what}: {labels} labels for {count} {axis} of {name}, weights {weights.shape}")
+        labels.append(_as_labels(role, range(count) if names is None else names))
+        if (length := len(labels[-1].tokens)) != count:
+            axis = "queries" if role == "tokens" else "keys"
+            raise RegardError(f"{role}: {length} labels for {count} {axis} of {name}, weights {weights.shape}")
     batch = from_zero("batch item", batch, items, f"{name} has")
     cropped, item = weights.crop(batch, slice(None), slice(None)), f", batch item {batch} of {items}" * (items > 1)
-    return replace(shown, weights=cropped, labels=both, item=item)
+    return replace(shown, weights=cropped, labels=labels, item=item)
 
 
 def _as_map(where: str, attention: Any) -> AttentionMap:
@@ -140,11 +140,11 @@ def _as_map(where: str, attention: Any) -> AttentionMap:
         raise RegardError(f"{where}{error}") from None
 
 
-def _as_labels(what: str, labels: Sequence[Any]) -> Labels:
+def _as_labels(argument: str, labels: Sequence[Any]) -> Labels:
     """Convert labels to the tokens of a text in which each label is a word."""
     if isinstance(labels, str | dict | set) or not hasattr(labels, "__len__"):
         kind = type(labels).__name__
-        raise RegardError(f"{what}: got {kind}, expected one label per position, as text.split() gives")
+        raise RegardError(f"{argument}: got {kind}, expected one label per position, as text.split() gives")
     names = [label.text if isinstance(label, Token) else str(label) for label in labels]
     text, start, tokens = " ".join(names), 0, []
     for n, name in enumerate(names):

@@ -115,8 +115,8 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
         weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call doesn't have
         row: dict[str, Any] = {"path": call.path, "kernel": call.kernel, "where": call.where, "offset": weights.offset}
         if any(labels is not None for labels in (tokens, key_tokens, *call.labels)):
-            both = [[token.text for token in labels.tokens] for labels in labelled(shown, tokens, key_tokens).labels]
-            row["tokens"], row["key_tokens"] = both
+            texts = [[token.text for token in labels.tokens] for labels in labelled(shown, tokens, key_tokens).labels]
+            row["tokens"], row["key_tokens"] = texts
         parts: dict[str, Tensor | None] = {"weights": weights.given}
         if weights.given is None:
             rule = map_fields(weights)["rule"]  # functions were converted to tensors
@@ -157,8 +157,8 @@ def _read_call(
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
     """Add a call to `calls` from its entries and tensors in an attention file."""
-    whole = isinstance(band, list | tuple) and all(isinstance(number, int | None) for number in (*band, offset))
-    if not whole or len(band) != 2:
+    valid = isinstance(band, list | tuple) and all(isinstance(number, int | None) for number in (*band, offset))
+    if not valid or len(band) != 2:
         raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
     low, high = band
     if (weights is None) != (query is not None and key is not None):
@@ -167,10 +167,10 @@ def _read_call(
         if mask is not None and mask.is_floating_point():  # an additive mask, as in PyTorch
             mask, bias = None, mask if bias is None else mask + bias
         allowed = Mask(low, high) & (Mask() if mask is None else masks.dense(mask))
-        made = AttentionMap.of_query_key(query, key, mask=allowed, bias=bias, offset=offset, **rule)
+        attention = AttentionMap.of_query_key(query, key, mask=allowed, bias=bias, offset=offset, **rule)
     else:
-        made = AttentionMap.of_weights(weights, offset)
-    calls.add(str(path), str(kernel), made, where=str(where))
+        attention = AttentionMap.of_weights(weights, offset)
+    calls.add(str(path), str(kernel), attention, where=str(where))
     last = next(reversed(calls))
     if tokens is not None or key_tokens is not None:
         labels = labelled(named_maps(calls[last])[0], tokens, key_tokens).labels
@@ -193,8 +193,8 @@ class _TracePacker(Packer):
         if isinstance(value, (Layers, LayerSubset)):
             names = {call: f"{name}.{call[0]}" + f".{call[1]}" * (call[1] > 0) for call in call_numbers(value)}
             items = [[*call, self.pack(name_of_item, value[call])] for call, name_of_item in names.items()]
-            made = getattr(value, "made", None)
-            return {"type": "layers", "what": value.what, "count": len(value), "made": made, "items": items}
+            calls = getattr(value, "made", None)
+            return {"type": "layers", "what": value.what, "count": len(value), "made": calls, "items": items}
         return super().pack(name, value)
 
     def _trace(self, name: str, trace: Trace) -> dict[str, Any]:
@@ -214,12 +214,12 @@ class _TracePacker(Packer):
             raise RegardError(f"{names[2]}: {trace!r} doesn't have them; was it opened from a file without them?")
         for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
             maps[layer]  # raises an error if the trace doesn't have this layer
-        kept, made = {}, getattr(maps, "made", None)
+        kept, calls = {}, getattr(maps, "made", None)
         for call in call_numbers(maps):
             if self.layers is None or call[0] in self.layers:
                 kept[call] = maps[call], values[call], outputs[call] if self.outputs else None
         return {
-            name: LayerSubset(name, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
+            name: LayerSubset(name, len(maps), {call: items[n] for call, items in kept.items()}, made=calls)
             for n, name in enumerate(names[: 2 + self.outputs])
         }
 

@@ -55,10 +55,10 @@ class LabelledMap(AttentionMap):
     @classmethod
     def label(cls, weights: AttentionMap, queries: Labels | None, keys: Labels | None) -> "LabelledMap":
         """Label a map without copying it. Both maps share computed values."""
-        made = object.__new__(LabelledGivenMap if isinstance(weights, GivenMap) else cls)
-        vars(made).update(vars(weights))
-        made.query_labels, made.key_labels = queries, keys
-        return made
+        result = object.__new__(LabelledGivenMap if isinstance(weights, GivenMap) else cls)
+        vars(result).update(vars(weights))
+        result.query_labels, result.key_labels = queries, keys
+        return result
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """Compute the weights of a region, numpy-style or by words.
@@ -108,10 +108,10 @@ def label_all(
     return Layers.of(maps.what if isinstance(maps, Layers) else "layers", tuple(map(labelled, maps)))
 
 
-def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[int]:
-    """Return the sorted row or column numbers of a word's tokens. which: "queries" or "keys", for error messages."""
+def _of_word(labels: Labels | None, word: Any, size: int, axis: str) -> list[int]:
+    """Return the sorted row or column numbers of a word's tokens. axis: "queries" or "keys", for error messages."""
     if labels is None or len(labels.tokens) != size:
-        raise RegardError(f"attention: the {which} of this map have no words, such as {word!r}: use numbers")
+        raise RegardError(f"attention: the {axis} of this map have no words, such as {word!r}: use numbers")
     return sorted(only_word(labels.text, labels.tokens, word).tokens)
 
 

@@ -32,8 +32,8 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
 
 def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     """Return (layer, call number) for all calls that the layers made, including calls without an item."""
-    made = items.made if isinstance(items, LayerSubset) else None
-    return tuple((n, 0) for n in range(len(items))) if made is None else made
+    calls = items.made if isinstance(items, LayerSubset) else None
+    return tuple((n, 0) for n in range(len(items))) if calls is None else calls
 
 
 def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
@@ -41,22 +41,22 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
-def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
+def _layer_and_call(name: str, index: Any, size: int) -> tuple[int, Any]:
     """Convert an index of one or two numbers to (layer, call number), counted from 0.
 
     Raises OutOfRangeError, an IndexError, if the layer doesn't exist, and RegardError for an invalid index.
     """
     if isinstance(index, tuple) and len(index) != 2:
-        raise RegardError(f"{what}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
+        raise RegardError(f"{name}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
     number, nth = index if isinstance(index, tuple) else (index, 0)
     if not is_whole(number):
-        words = f", and words after it: {what}[0][{number!r}]" if isinstance(number, str) else ""
-        raise RegardError(f"{what}[{number!r}]: needs the number of a layer{words}")
-    place = operator.index(number)
-    if not -size <= place < size:
-        there = f"{-size} to {size - 1}" if size else "none"
-        raise OutOfRangeError(f"{what}[{place}]: there is no such layer; there are {size} ({there})")
-    return place % size, nth
+        words = f", and words after it: {name}[0][{number!r}]" if isinstance(number, str) else ""
+        raise RegardError(f"{name}[{number!r}]: needs the number of a layer{words}")
+    layer = operator.index(number)
+    if not -size <= layer < size:
+        valid = f"{-size} to {size - 1}" if size else "none"
+        raise OutOfRangeError(f"{name}[{layer}]: there is no such layer; there are {size} ({valid})")
+    return layer % size, nth
 
 
 def _layers_html(self: Any) -> str | None:
@@ -95,10 +95,10 @@ class Layers(tuple[T, ...]):
         return enumerate(self)
 
     @staticmethod
-    def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
-        """Convert a tuple to `Layers`. what: the name of the items."""
+    def of(name: str, items: "tuple[T, ...]") -> "Layers[T]":
+        """Convert a tuple to `Layers`. name: of the items."""
         layers = Layers(items)
-        layers.what = what
+        layers.what = name
         return layers
 
     @overload
@@ -108,9 +108,9 @@ class Layers(tuple[T, ...]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
         if isinstance(number, slice):
             return super().__getitem__(number)
-        place, nth = _layer_and_call(self.what, number, len(self))
-        _check_nth(self.what, place, nth, 1)
-        return super().__getitem__(place)
+        layer, nth = _layer_and_call(self.what, number, len(self))
+        _check_nth(self.what, layer, nth, 1)
+        return super().__getitem__(layer)
 
 
 class LayerSubset(Sequence[T]):
@@ -184,26 +184,26 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        place, nth = _layer_and_call(self.what, number, self._size)
-        if (place, nth) in self._items:
-            return self._items[place, nth]
-        made = [layer for layer, _ in calls_made(self)]
-        if place in made:
-            _check_nth(self.what, place, nth, made.count(place))
-        reason, having = (self._reason if place in made else NO_ATTENTION), dict.fromkeys(made)
+        layer, nth = _layer_and_call(self.what, number, self._size)
+        if (layer, nth) in self._items:
+            return self._items[layer, nth]
+        layers = [layer for layer, _ in calls_made(self)]
+        if layer in layers:
+            _check_nth(self.what, layer, nth, layers.count(layer))
+        reason, having = (self._reason if layer in layers else NO_ATTENTION), dict.fromkeys(layers)
         listed = {"kept": ", ".join(map(str, self.kept)) or "none", "having": ", ".join(map(str, having)) or "none"}
-        raise RegardError(f"{self.what}[{place}] {reason.format(count=self._size, layer=place, **listed)}")
+        raise RegardError(f"{self.what}[{layer}] {reason.format(count=self._size, layer=layer, **listed)}")
 
     def __repr__(self) -> str:
         kept = self.kept
         return f"LayerSubset({self.what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
 
 
-def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
+def _check_nth(name: str, layer: int, nth: SupportsIndex, count: int) -> None:
     """Raise OutOfRangeError if the layer doesn't make a call with this number."""
     if not is_whole(nth):
-        words = f": words stand after both, {what}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
-        raise RegardError(f"{what}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")
+        words = f": words stand after both, {name}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
+        raise RegardError(f"{name}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")
     if not 0 <= operator.index(nth) < count:
-        there = "one attention call" if count == 1 else f"{count} attention calls (0 to {count - 1})"
-        raise OutOfRangeError(f"{what}[{layer}, {nth}]: there is no such call; layer {layer} makes {there}")
+        calls = "one attention call" if count == 1 else f"{count} attention calls (0 to {count - 1})"
+        raise OutOfRangeError(f"{name}[{layer}, {nth}]: there is no such call; layer {layer} makes {calls}")

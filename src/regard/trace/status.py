@@ -65,8 +65,8 @@ def exactness(statuses: Sequence[Status]) -> str:
     if difference is None:
         return "Not checked: the model has no attention function to compare the weights with."
     rows = max(status.rows_compared for status in statuses)
-    ours = any(status.compared_with == DEFINITION for status in statuses)
-    reference = "the definition of attention" if ours else "the model's own attention"
+    by_definition = any(status.compared_with == DEFINITION for status in statuses)
+    reference = "the definition of attention" if by_definition else "the model's own attention"
     return f"Checked: weights within {difference:.1e} of {reference} ({rows:,} rows)."
 
 

@@ -94,14 +94,14 @@ BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs",
 MAPS = ("attention", "cross")
 
 
-def asks_for_cross_attention(what: str, part: Any) -> bool:
+def asks_for_cross_attention(caller: str, part: Any) -> bool:
     """Return whether part selects cross-attention ("cross") instead of self-attention (None) of a trace.
 
     Raises:
         RegardError: part has another value. A trace already belongs to an encoder or a decoder.
     """
     if part is not None and part != "cross":
-        raise RegardError(f"{what}: part: got {part!r}, expected 'cross', or None for self-attention")
+        raise RegardError(f"{caller}: part: got {part!r}, expected 'cross', or None for self-attention")
     return part == "cross"
 
 
@@ -182,19 +182,19 @@ class Trace(_Kept):
     # `trace[...]` looks up a word, so a trace can't be iterated over.
     __iter__ = None
 
-    def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
+    def __getitem__(self, index: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
         """Return the contextual embedding of a word, an occurrence such as `("bank", 1)`, or a token number.
 
         Raises:
             RegardError: the word isn't in the text or occurs several times (the message lists the occurrences), or no
                 token has this number.
         """
-        if isinstance(place, (str, Word, tuple)):
-            return vector(self.last_hidden_state, only_word(self.text, self.tokens, place))
-        if not is_whole(place):
+        if isinstance(index, (str, Word, tuple)):
+            return vector(self.last_hidden_state, only_word(self.text, self.tokens, index))
+        if not is_whole(index):
             needs = 'a word, an occurrence such as ("bank", 1) or a token number; .last_hidden_state has them all'
-            raise RegardError(f"trace[...]: got {type(place).__name__}, expected {needs}")
-        number, count = operator.index(place), len(self.tokens)
+            raise RegardError(f"trace[...]: got {type(index).__name__}, expected {needs}")
+        number, count = operator.index(index), len(self.tokens)
         if not -count <= number < count:
             raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")
         return self.last_hidden_state[number]
