@@ -28,10 +28,10 @@ class ModelKind:
 def kinds() -> list[ModelKind]:
     """List all kinds of models, regard's before those of plugins."""
 
-    def check_kind(name: str, made: Any) -> ModelKind:
-        if not isinstance(made, ModelKind):
-            raise TypeError(f"needs a regard.models.kinds.ModelKind, not {made!r:.60}")
-        return made
+    def check_kind(name: str, plugin: Any) -> ModelKind:
+        if not isinstance(plugin, ModelKind):
+            raise TypeError(f"needs a regard.models.kinds.ModelKind, not {plugin!r:.60}")
+        return plugin
 
     return [*plugins.ours(plugins.SOURCES).values(), *plugins.others(plugins.SOURCES, check_kind).values()]
 

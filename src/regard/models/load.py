@@ -110,8 +110,8 @@ def load(
     precision = None if dtype == "auto" else getattr(torch, dtype)
     for name, argument in {"tokenizer": tokenizer, "processor": processor}.items():
         if argument is not None and (isinstance(argument, type) or not callable(argument)):
-            made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
-            raise RegardError(f"{name}: got {type(argument).__name__}, expected the object itself, {made}")
+            origin = f"as transformers.Auto{name.title()}.from_pretrained makes it"
+            raise RegardError(f"{name}: got {type(argument).__name__}, expected the object itself, {origin}")
     if not isinstance(source, (str, os.PathLike, NoneType)):
         source, tokenizer, processor = unwrap_model(source, tokenizer, processor)
     if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
@@ -130,9 +130,9 @@ def load(
     if isinstance(source, nn.Module):
         if dtype != "auto":
             raise RegardError(f"load: a model object computes in its own dtype: leave out dtype {dtype}")
-        here = next(source.parameters(), torch.zeros(0)).device.type
-        if device is not None and memory.device_to_load_on(device).type != here:
-            raise RegardError(f"load: the model object is on {here}: move it with .to({str(device)!r}) first")
+        current_device = next(source.parameters(), torch.zeros(0)).device.type
+        if device is not None and memory.device_to_load_on(device).type != current_device:
+            raise RegardError(f"load: the model object is on {current_device}: move it with .to({str(device)!r}) first")
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not of_transformers(source, "PreTrainedModel"):
@@ -146,8 +146,8 @@ def load(
         return Model(source, tokenizer, name=str(name), image_processor=processor)
     sizes: CheckpointSizes | None = None
     source = None if names_default_model(source) else source
-    ours = source is None or (isinstance(source, (str, os.PathLike)) and Path(source).is_dir())
-    if not ours and (of_kind := model_of_source(source, tokenizer, processor)) is not None:
+    local = source is None or (isinstance(source, (str, os.PathLike)) and Path(source).is_dir())
+    if not local and (of_kind := model_of_source(source, tokenizer, processor)) is not None:
         return of_kind
     if source is None:
         folder: Path | str = default_folder()
@@ -228,7 +228,7 @@ def _load_checkpoint(
     return Model(model, tokenizer, name=called, notes=notes, image_processor=processor)
 
 
-def read_processor(place: Any, *, texts: bool) -> Any:
+def read_processor(source: Any, *, texts: bool) -> Any:
     """Open the image processor of a folder or hub name without running its code.
 
     texts: open the processor of texts with images instead.
@@ -239,9 +239,9 @@ def read_processor(place: Any, *, texts: bool) -> Any:
     with quiet():
         try:
             kind = transformers.AutoProcessor if texts else transformers.AutoImageProcessor
-            return kind.from_pretrained(place, backend="pil", trust_remote_code=False)
+            return kind.from_pretrained(source, backend="pil", trust_remote_code=False)
         except Exception as error:  # broken JSON and unknown names raise various exceptions
-            raise RegardError(f"{file} of {str(place)!r} cannot be used: {first_line(error)}") from error
+            raise RegardError(f"{file} of {str(source)!r} cannot be used: {first_line(error)}") from error
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
@@ -270,12 +270,12 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
 
 def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, CheckpointSizes | None]:
     """Find and check a model. Return its folder, GGUF file or hub name, and the sizes of a folder's checkpoint."""
-    place = locate_model_files(source)
-    if isinstance(place, Path) and place.is_dir():
-        return place, None if is_transformer_folder(place) else check_model_folder(place)
-    if isinstance(place, Path):
-        check_regular(place, "model")
-    return place, None
+    location = locate_model_files(source)
+    if isinstance(location, Path) and location.is_dir():
+        return location, None if is_transformer_folder(location) else check_model_folder(location)
+    if isinstance(location, Path):
+        check_regular(location, "model")
+    return location, None
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
@@ -288,10 +288,10 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
     import transformers
 
     options = file.options if file else {}
-    place = file.folder if file else folder
+    location = file.folder if file else folder
     with tokenizer_errors(f"model {name!r}: its tokenizer cannot be loaded"):
         try:
-            return transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
+            return transformers.AutoTokenizer.from_pretrained(location, trust_remote_code=False, **options)
         except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
             raise RegardError(why_model_not_loaded(error)) from error
 

@@ -81,9 +81,9 @@ class Model:
             if self._original is not None:
                 with torch.inference_mode(False), torch.device("cpu"):  # instead of the caller's mode and device
                     opened = self._original()
-                ours, theirs = self._model.state_dict(), opened._model.state_dict()
+                weights, loaded = self._model.state_dict(), opened._model.state_dict()
                 names = bert_names(self._model.config.layers).items()
-                if not all(of in theirs and torch.equal(ours[name], theirs[of]) for name, of in names):
+                if not all(of in loaded and torch.equal(weights[name], loaded[of]) for name, of in names):
                     raise RegardError(f"{self.name}: its files changed since it was loaded: load it again")
                 for name in ("_model", "_tokenizer", "_reader", "_session", "_runner", "_original"):
                     setattr(self, name, getattr(opened, name))
@@ -97,8 +97,8 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the constructor's arguments, because the session has a lock and copies of the modules."""
-        made = {name: getattr(self, name) for name in ("name", "notes", "image_processor")}
-        return partial(Model, **made), (self.model, self.tokenizer)
+        arguments = {name: getattr(self, name) for name in ("name", "notes", "image_processor")}
+        return partial(Model, **arguments), (self.model, self.tokenizer)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self._model).__name__}, limit={self.limit})"

@@ -54,10 +54,10 @@ def read_checkpoint(
     import transformers
 
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {}) | (spread or {})
-    place = file.folder if file else folder
+    location = file.folder if file else folder
     with load_errors_in_line(name):
         config = transformers.AutoConfig.from_pretrained(
-            place, trust_remote_code=False, **(file.options if file else {})
+            location, trust_remote_code=False, **(file.options if file else {})
         )
         # because a config may name an attention implementation whose code is on the hub
         config._attn_implementation = None
@@ -76,12 +76,12 @@ def read_checkpoint(
             if sizes.mxfp4:  # else transformers dequantizes
                 del config.quantization_config
             options |= {"state_dict": stored_tensors(sizes.files)}
-            options |= {"generation_config": _generation_config(place)}
-            place, notes = None, (STORED.format(" or MXFP4" * sizes.mxfp4),)
-    model, missing, unused = _load_weights(model_class, config, name, place, options, sizes)
+            options |= {"generation_config": _generation_config(location)}
+            location, notes = None, (STORED.format(" or MXFP4" * sizes.mxfp4),)
+    model, missing, unused = _load_weights(model_class, config, name, location, options, sizes)
     if missing and _checkpoint_lacks_head(model, missing):
         # many checkpoints of sentence encoders lack the language head that their config names
-        bare, still, others = _load_weights(transformers.AutoModel, config, name, place, options, sizes)
+        bare, still, others = _load_weights(transformers.AutoModel, config, name, location, options, sizes)
         if not still:
             notes += (
                 f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
@@ -97,27 +97,27 @@ def read_checkpoint(
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
     if spread:
         check_spread_model(model, spread, name)
-        places = Counter(str(place) for place in getattr(model, "hf_device_map", {"": model.device}).values())
-        devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in places.items()]
+        counts = Counter(str(device) for device in getattr(model, "hf_device_map", {"": model.device}).values())
+        devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in counts.items()]
         notes += (f"Weights are spread by accelerate: {', '.join(devices)}.",)
     return model, notes
 
 
 def _load_weights(
-    model_class: Any, config: Any, name: str, place: Path | str | None, options: Any, sizes: CheckpointSizes | None
+    model_class: Any, config: Any, name: str, location: Path | str | None, options: Any, sizes: CheckpointSizes | None
 ) -> tuple[Any, list[str], list[str]]:
     """Load a checkpoint's weights into a model class. Return the model and the names of missing and unused tensors.
 
-    place: the checkpoint's folder or hub name; None if the options contain the weights.
+    location: the checkpoint's folder or hub name; None if the options contain the weights.
     """
     import transformers
 
-    if place is None and model_class is transformers.AutoModel:  # it chooses a class only for a folder
+    if location is None and model_class is transformers.AutoModel:  # it chooses a class only for a folder
         classes = transformers.MODEL_MAPPING[type(config)]
         model_class = classes[0] if isinstance(classes, tuple) else classes
     with load_errors_in_line(name), nullcontext() if sizes is None else Budget(sizes, name):
         model, info = model_class.from_pretrained(
-            place,
+            location,
             config=config,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # the error below names these tensors
@@ -134,14 +134,14 @@ def _load_weights(
     return model, missing, unused
 
 
-def _generation_config(place: Path | str) -> Any:
+def _generation_config(location: Path | str) -> Any:
     """Read a model's default generation settings from generation_config.json, or config.json if there is none."""
     import transformers
 
     try:
-        return transformers.GenerationConfig.from_pretrained(place)
+        return transformers.GenerationConfig.from_pretrained(location)
     except OSError:
-        return transformers.GenerationConfig.from_pretrained(place, config_file_name="config.json")
+        return transformers.GenerationConfig.from_pretrained(location, config_file_name="config.json")
 
 
 def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
@@ -194,15 +194,15 @@ def check_finite_weights(model: nn.Module, name: str) -> None:
 
     Weights on disk aren't checked. If they contain NaN or infinity, the checks of hidden states report it.
     """
-    for key, whole in model.named_parameters():
-        if whole.is_meta:
+    for key, parameter in model.named_parameters():
+        if parameter.is_meta:
             continue
         # the sum is faster to check: if it is finite, all terms are; if not, each term is checked
-        for tensor in whole.values_to_check() if hasattr(whole, "values_to_check") else (whole,):
+        for tensor in parameter.values_to_check() if hasattr(parameter, "values_to_check") else (parameter,):
             if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
                 continue
-            what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
-            raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
+            value = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
+            raise RegardError(f"model {name!r}: its weights hold {value}, in tensor {key!r}")
 
 
 def why_model_not_loaded(error: Exception) -> str:
@@ -302,16 +302,16 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
 
     Contributions and attribution then use one output projection, as for any model.
     """
-    place, called = Path(folder), repr(os.fspath(folder))
+    path, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:
         raise RegardError(f"adapter {called}: reading it needs peft: pip install 'regard[adapters]'")
     for file in (ADAPTER, WEIGHTS):
-        if not os.path.lexists(place / file):
+        if not os.path.lexists(path / file):
             raise RegardError(f"adapter {called}: there is no {file}: pass the folder of an adapter, in safetensors")
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    settings = read_json(place / ADAPTER)
+    settings = read_json(path / ADAPTER)
     if (kind := settings.get("peft_type")) != "LORA":
         raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, expected LORA")
     plain = peft.LoraConfig().to_dict()
@@ -322,14 +322,14 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     if more:
         problem = f"{more[0][:40]!r} is {str(settings[more[0]])[:40]!r} in its {ADAPTER}"
         raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
-    check_regular(place / WEIGHTS, "weights")
+    check_regular(path / WEIGHTS, "weights")
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # tensors are checked below
             config = peft.LoraConfig(**{name: settings[name] for name in USED & settings.keys()}, inference_mode=True)
             empty = initialization not in FROM_BASE  # allocate no memory yet, since the config may have any rank
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
-            result = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
+            result = wrapped.load_adapter(str(path), "default", use_safetensors=True, low_cpu_mem_usage=empty)
             if odd := [*result.unexpected_keys, *result.missing_keys]:
                 raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
@@ -342,8 +342,8 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     except Exception as error:  # peft raises various exceptions for a wrong config or shape
         problem = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
-    note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."
+    note = f"The LoRA adapter {path.name!r} (rank {config.r}) was added to the weights of {opened.name}."
     return Model(
-        model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(place)).name}",
+        model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(path)).name}",
         notes=(*opened.notes, note), image_processor=opened.image_processor,
     )  # fmt: skip

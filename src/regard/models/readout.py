@@ -76,8 +76,8 @@ class Readout:
 
     def __call__(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         """Compute the logits of each state with the model's final layers."""
-        most = min(ROWS, self.model.limit or ROWS)
-        return torch.cat([self._batch_logits(part) for part in vectors.split(most)])
+        batch_size = min(ROWS, self.model.limit or ROWS)
+        return torch.cat([self._batch_logits(part) for part in vectors.split(batch_size)])
 
     def check(self, logits: Float[Tensor, "K V"], expected: Float[Tensor, " V"]) -> float:
         """Return the largest difference between logits and the model's own. Raise RegardError if it is too large."""

@@ -144,17 +144,17 @@ class Runner:
                 continue
             batch_targets = None if targets is None else [targets[n] for n in batch]
             done = session.run([sources[n] for n in batch], batch_targets, [interventions] * len(batch), keep)
-            made = [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
+            traces = [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
             if padded and session.reads_padding is None:
                 shortest, alone = min(batch, key=lambda n: sizes[n]), CaptureOptions(NO_LAYERS, False, False)
                 target = None if targets is None else [targets[shortest]]
                 ((_, trace),) = self.traces([sources[shortest]], target, interventions, alone)
-                session.reads_padding = not _same_last_states(made[batch.index(shortest)], trace)
+                session.reads_padding = not _same_last_states(traces[batch.index(shortest)], trace)
                 if session.reads_padding:
                     order.append(batch)  # to be split
                     continue
             share = (time.perf_counter() - started) / len(batch)
-            for number, trace in zip(batch, made, strict=True):
+            for number, trace in zip(batch, traces, strict=True):
                 self._add_notes(trace, interventions, share)
                 yield number, trace
 
@@ -175,8 +175,8 @@ class Runner:
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each set of ablations, in the order of completion."""
         longest = max(len(text.tokens) for text in (source, target) if text is not None)
-        most = self._sets_at_once(longest, len(sets), logits)
-        for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
+        limit = self._sets_at_once(longest, len(sets), logits)
+        for placed, done in ablated(self.session, source, target, sets, logits=logits, limit=limit):
             for number, row in placed:
                 trace = pair_of(done, row) if self.session.pairs else trace_of(done, row)
                 self._add_notes(trace, sets[number])
@@ -221,27 +221,27 @@ class Runner:
 
     def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
         """Return how many sets of ablations of a text to run together, limited by speed and memory."""
-        most, keep = min(sets, max(1, ABLATION_BATCH_TOKENS // length)), CaptureOptions(NO_LAYERS, logits, False)
+        count, keep = min(sets, max(1, ABLATION_BATCH_TOKENS // length)), CaptureOptions(NO_LAYERS, logits, False)
         while True:
             try:
-                self._require_memory([[length] * (most + 1)], keep)  # one row without ablations
+                self._require_memory([[length] * (count + 1)], keep)  # one row without ablations
             except RegardError:
-                if most <= 1:
+                if count <= 1:
                     raise
-                most //= 2
+                count //= 2
             else:
-                return max(1, most)
+                return max(1, count)
 
     def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
         """Raise RegardError if batches don't fit into memory. batches: the token count of each text, per batch."""
         session, model = self.session, self.session.index.model
         sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of a batch
-        how = "logits_to_keep" in session.takes, bool(session.reports_weights)
-        need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *how) for lengths in batches)
+        options = "logits_to_keep" in session.takes, bool(session.reports_weights)
+        need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *options) for lengths in batches)
         tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
-        what = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
-        memory.require_memory(need, model.device, f"{what} by {session.name}", HELPS)
+        subject = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
+        memory.require_memory(need, model.device, f"{subject} by {session.name}", HELPS)
 
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
@@ -261,12 +261,12 @@ def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
     return all(float((a - b).abs().max()) <= limit * max(float(b.abs().max()), 1e-3) for a, b in pairs)
 
 
-def batches_of_similar_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Yield the numbers of texts in batches of similar length, to save padding. most: per batch, None for no limit."""
+def batches_of_similar_length(lengths: Sequence[int], max_size: int | None = None) -> Iterator[list[int]]:
+    """Yield the numbers of texts in batches of similar length, to save padding. max_size: per batch, None for any."""
     order = sorted(range(len(lengths)), key=lambda n: lengths[n])
     batch: list[int] = []
     for number in order:
-        if batch and (len(batch) == most or lengths[number] * (len(batch) + 1) > BATCH_TOKENS):
+        if batch and (len(batch) == max_size or lengths[number] * (len(batch) + 1) > BATCH_TOKENS):
             yield batch
             batch = []
         batch.append(number)

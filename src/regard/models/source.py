@@ -95,8 +95,8 @@ class Source:
         traces: list[Any]
         names, generated, targets = spelling(model._tokenizer), [False] * len(texts), list(self.targets)
         if self.images:
-            asked = texts[0] if len(texts) == 1 else texts or None
-            return TracedTexts(model.trace(asked, images=list(self.images)), [], model, names)
+            prompts = texts[0] if len(texts) == 1 else texts or None
+            return TracedTexts(model.trace(prompts, images=list(self.images)), [], model, names)
         if self.chat is not None:
             traces = [model.trace(messages=read_chat_file(self.chat))]
         elif self.seconds:
@@ -111,10 +111,10 @@ class Source:
             return TracedTexts(traces, list(zip(texts, targets, strict=True)), model, names, generated)
         elif model.pairs:
             written = [_target_written_by_model(model, text) for text in texts]
-            both: list[tuple[str, str | None]]
-            both = [(text, target.text) for text, target in zip(texts, written, strict=True)]
-            self.written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(both, 1))
-            return TracedTexts([target.trace for target in written], both, model, names, [True] * len(texts))
+            pairs: list[tuple[str, str | None]]
+            pairs = [(text, target.text) for text, target in zip(texts, written, strict=True)]
+            self.written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(pairs, 1))
+            return TracedTexts([target.trace for target in written], pairs, model, names, [True] * len(texts))
         else:
             traces = model.trace(texts)
         return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
@@ -123,11 +123,11 @@ class Source:
         """Trace the texts of a saved file again, to compute values that the file lacks."""
         old, model, new = self._open_saved(needs_model=False, names=False), self.load(self.model), []
         for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
-            which = f"--open {str(self.open_file)!r}: trace {number}"
+            label = f"--open {str(self.open_file)!r}: trace {number}"
             if not text:
-                raise RegardError(f"{which} has token ids without a text, so it can't be traced again")
+                raise RegardError(f"{label} has token ids without a text, so it can't be traced again")
             if model.pairs != (len(saved.sides) == 2):
-                raise RegardError(f"{which} doesn't fit {model.name}: pass its model, --model M")
+                raise RegardError(f"{label} doesn't fit {model.name}: pass its model, --model M")
             trace: Any
             if model.pairs:  # pass ids, because a generated target's text may have other tokens
                 trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
@@ -136,9 +136,9 @@ class Source:
                 trace = model.trace(first, second=second)
             sides = list(zip(saved.sides, trace.sides, strict=True))
             if not all(_same_trace_as_saved(*side) for side in sides):
-                raise RegardError(f"{which} differs from a trace of {model.name}: pass its model, --model M")
-            for there, here in sides:
-                here.text, here.tokens = there.text, there.tokens
+                raise RegardError(f"{label} differs from a trace of {model.name}: pass its model, --model M")
+            for saved_side, new_side in sides:
+                new_side.text, new_side.tokens = saved_side.text, saved_side.tokens
             new.append(trace)
         return TracedTexts(new, old.texts, model, spelling(model._tokenizer), [False] * len(new))
 
@@ -189,16 +189,16 @@ def _same_trace_as_saved(a: Any, b: Any) -> bool:
     ids = [[token.id for token in trace.tokens] for trace in (a, b)]
     if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
         return False
-    there, here = a.last_hidden_state.float().cpu(), b.last_hidden_state.float().cpu()
-    return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
+    saved_states, states = a.last_hidden_state.float().cpu(), b.last_hidden_state.float().cpu()
+    return bool(((saved_states - states).norm(dim=-1) < 0.02 * states.norm(dim=-1)).all())
 
 
 def _target_written_by_model(model: "Model", text: str) -> "Generated":
     """Generate the target of a text with an encoder-decoder, by greedy decoding."""
-    most = min(MAX_WRITTEN, (model.limit or MAX_WRITTEN + 1) - 1)
-    written = model.generate(text, max_new_tokens=most, do_sample=False)
+    limit = min(MAX_WRITTEN, (model.limit or MAX_WRITTEN + 1) - 1)
+    written = model.generate(text, max_new_tokens=limit, do_sample=False)
     status = written.trace.sides[-1].status  # of the decoder
     status.notes += ("The model wrote the target itself, taking the likeliest token each time.",)
     if written.ended == "length":
-        status.notes += (f"The target stops at the limit of {most} tokens.",)
+        status.notes += (f"The target stops at the limit of {limit} tokens.",)
     return written

@@ -64,8 +64,8 @@ def read_states(
     inner = frozenset(layer for layer in layers if layer < depth - 1)
     layers_kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(layers_kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
-    most = 1 if session.reports_weights else None
-    for batch in window_batches_by_length([len(window.ids) for window in windows], most):
+    batch_size = 1 if session.reports_weights else None
+    for batch in window_batches_by_length([len(window.ids) for window in windows], batch_size):
         # no variable keeps these results in memory while the next pass runs
         yield _read_batch(model, batch, [windows[n] for n in batch], layers, keep)
 
@@ -86,10 +86,10 @@ def _read_batch(
     maps: list[AttentionMap] = []
     if keep.layers is None:
         calls = [call for call in done.calls if (call.path, call.nth) in stack.calls]
-        made = [stack.calls[call.path, call.nth] for call in calls]
-        if made != list(range(depth)):
+        call_layers = [stack.calls[call.path, call.nth] for call in calls]
+        if call_layers != list(range(depth)):
             raise RegardError(
-                f"statistics: the layers of {model.name} make {len(made)} attention calls, expected one in each "
+                f"statistics: the layers of {model.name} make {len(call_layers)} attention calls, expected one in each "
                 f"of its {depth}; leave the statistics out"
             )
         maps = [call.weights for call in calls]
@@ -119,13 +119,13 @@ def state_width(model: "Model") -> int:
     return int(model._session.original.config.hidden_size)
 
 
-def window_batches_by_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Yield the numbers of windows in batches of one length, the shortest first. most: per batch, None for no limit."""
+def window_batches_by_length(lengths: Sequence[int], max_size: int | None = None) -> Iterator[list[int]]:
+    """Yield the numbers of windows in batches of one length, the shortest first. max_size: per batch, None for any."""
     by_length: dict[int, list[int]] = {}
     for number, length in enumerate(lengths):
         by_length.setdefault(length, []).append(number)
     for length in sorted(by_length):
         alike, step = by_length[length], max(1, BATCH_TOKENS // length)
-        step = step if most is None else min(step, most)
+        step = step if max_size is None else min(step, max_size)
         for first in range(0, len(alike), step):
             yield alike[first : first + step]

@@ -60,9 +60,9 @@ class Plan:
     def edge_distances(self, number: int, causal: bool) -> Tensor:
         """Return the distance of each token in a window from the nearest edge."""
         start, stop = self.spans[number]
-        place = torch.arange(stop - start)
-        left = place if number > 0 else torch.full_like(place, FAR)
-        right = place.flip(0) if number < len(self.spans) - 1 and not causal else torch.full_like(place, FAR)
+        position = torch.arange(stop - start)
+        left = position if number > 0 else torch.full_like(position, FAR)
+        right = position.flip(0) if number < len(self.spans) - 1 and not causal else torch.full_like(position, FAR)
         return torch.minimum(left, right)
 
     def shift(self, number: int) -> int:
@@ -77,19 +77,19 @@ class Plan:
         return f"{cut}. Attention doesn't cross windows."
 
     def _window_text(self, start: int, stop: int) -> Encoded:
-        whole, end = self.encoded, len(self.encoded.tokens) - self.after
+        encoded, end = self.encoded, len(self.encoded.tokens) - self.after
         run = [*range(self.before), *range(start, stop), *range(end, end + self.after)]
-        inside = whole.tokens[start:stop]
+        inside = encoded.tokens[start:stop]
         first, last = min(token.start for token in inside), max(token.end for token in inside)
-        text = whole.text[first:last]
+        text = encoded.text[first:last]
 
-        def cut_token(token: Token) -> Token:
-            begin, stop = (min(max(0, place - first), last - first) for place in (token.start, token.end))
+        def cut(token: Token) -> Token:
+            begin, stop = (min(max(0, offset - first), last - first) for offset in (token.start, token.end))
             return replace(token, start=begin, end=stop, source=text)
 
-        segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
+        segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
         # The whole text's status reports unknown text once, so windows don't.
-        return Encoded(text, tuple(cut_token(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
+        return Encoded(text, tuple(cut(encoded.tokens[n]) for n in run), segments, (), (), encoded.notes, encoded.names)
 
 
 def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:
@@ -228,9 +228,9 @@ class WindowedTrace(ShownTrace):
 def join_windows(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
     """Build the trace of the whole text from the traces of its windows."""
     causal = is_causal(windows[0])
-    whole, status = plan.encoded, merge_statuses_of_windows(plan, [trace.status for trace in windows])
+    encoded, status = plan.encoded, merge_statuses_of_windows(plan, [trace.status for trace in windows])
     return WindowedTrace(
-        whole.text, whole.tokens, tuple(windows), plan.spans, plan.sources(causal), status, plan, causal
+        encoded.text, encoded.tokens, tuple(windows), plan.spans, plan.sources(causal), status, plan, causal
     )
 
 
