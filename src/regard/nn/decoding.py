@@ -59,8 +59,8 @@ class Sampling:
         """Return the probabilities from which tokens are sampled."""
         logits = logits / self.temperature
         if 0 < self.top_k < logits.shape[-1]:
-            least = logits.topk(self.top_k).values[:, -1:]
-            logits = logits.masked_fill(logits < least, -torch.inf)
+            threshold = logits.topk(self.top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < threshold, -torch.inf)
         shares = logits.softmax(-1)
         if self.top_p < 1:
             ordered, order = shares.sort(dim=-1, descending=True, stable=True)

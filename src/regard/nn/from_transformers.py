@@ -65,17 +65,17 @@ def read_bert(folder: Path) -> Transformer | None:
         numbers = [tensor for name, tensor in tensors.items() if name != POSITION_IDS]
         if not all(tensor.dtype == torch.float32 and bool(tensor.sum().isfinite()) for tensor in numbers):
             return None
-        made = bert_config(SimpleNamespace(**config), output="none")
-        names = bert_names(min(made.layers, len(tensors)))
-        pooler = {"pooler.dense.weight": (made.d_model, made.d_model), "pooler.dense.bias": (made.d_model,)}
+        settings = bert_config(SimpleNamespace(**config), output="none")
+        names = bert_names(min(settings.layers, len(tensors)))
+        pooler = {"pooler.dense.weight": (settings.d_model, settings.d_model), "pooler.dense.bias": (settings.d_model,)}
         unused = {name for name, tensor in tensors.items() if name == POSITION_IDS or pooler.get(name) == tensor.shape}
         if {*names.values()} != tensors.keys() - unused:
             return None
         with Budget(read_sizes([folder / WEIGHTS]), str(folder)), torch.device("meta"):
-            model = Transformer(made)
+            model = Transformer(settings)
     except Exception:  # any fault: transformers finds and reports it
         return None
-    weights = {name: tensors[theirs] for name, theirs in names.items()}
+    weights = {name: tensors[original] for name, original in names.items()}
     if {name: x.shape for name, x in model.named_parameters()} != {name: x.shape for name, x in weights.items()}:
         return None
     model.load_state_dict(weights, assign=True)
@@ -109,8 +109,8 @@ def bert_names(layers: int) -> dict[str, str]:
     """Return the tensor names of a Transformer mapped to those of a BertModel."""
     modules = TABLES | {"embedding_norm": "embeddings.LayerNorm"}
     for n in range(layers):
-        modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{theirs}" for name, theirs in LAYER.items()}
-    parts = [(name, theirs, part) for name, theirs in modules.items() for part in ("weight", "bias")]
+        modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{original}" for name, original in LAYER.items()}
+    parts = [(name, original, part) for name, original in modules.items() for part in ("weight", "bias")]
     return {f"{a}.{part}": f"{b}.{part}" for a, b, part in parts if part == "weight" or a not in TABLES}
 
 
@@ -127,10 +127,10 @@ def from_transformers(model: Any) -> Transformer:
         raise RegardError(f"from_transformers: got a {kind}, expected one of {', '.join(_READERS)}")
     config, weights = _READERS[kind](model)
     with torch.random.fork_rng(devices=[]):
-        made = Transformer(config)
-    made = made.to(model.dtype)
-    fill_module_weights(made, {name: tensor.detach().cpu() for name, tensor in weights.items()}, kind)
-    return made.eval()
+        transformer = Transformer(config)
+    transformer = transformer.to(model.dtype)
+    fill_module_weights(transformer, {name: tensor.detach().cpu() for name, tensor in weights.items()}, kind)
+    return transformer.eval()
 
 
 def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
@@ -142,7 +142,7 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
         config, output=_sizes(model, head)["output"], output_bias=head is not None, output_transform=head is not None
     )
     tensors = dict(base.named_parameters())
-    weights = {name: tensors[theirs] for name, theirs in bert_names(config.layers).items()}
+    weights = {name: tensors[original] for name, original in bert_names(config.layers).items()}
     if head is not None:
         weights |= _module_weights_by_name("transform.linear", head.transform.dense)
         weights |= _module_weights_by_name("transform.norm", head.transform.LayerNorm)

@@ -53,10 +53,10 @@ class FeedForward(nn.Module):
             return self.output(self._hidden(x))
         # Hooks on the output map need all positions at once. Without hooks, hidden vectors are computed in parts.
         watched = self.output._forward_hooks or self.output._forward_pre_hooks
-        made = x.new_empty(*x.shape[:-1], self.up.out_features if watched else self.output.out_features)
-        for part, into in zip(x.split(LONGEST, -2), made.split(LONGEST, -2), strict=True):
+        result = x.new_empty(*x.shape[:-1], self.up.out_features if watched else self.output.out_features)
+        for part, into in zip(x.split(LONGEST, -2), result.split(LONGEST, -2), strict=True):
             into.copy_(self._hidden(part) if watched else self.output(self._hidden(part)))
-        return self.output(made) if watched else made
+        return self.output(result) if watched else result
 
     def _hidden(self, x: Float[Tensor, "*B l M"]) -> Float[Tensor, "*B l N"]:
         act = ACTIVATIONS[self.activation]

@@ -50,8 +50,8 @@ class KeyValueCache:
                     "for the number of tokens; use a new cache for another sequence"
                 )
         start, self._length = self._length, self._length + key.shape[-2]
-        whole = [self._joined(name, rows, start, self._length) for name, rows in newest.items()]
-        return whole[0], whole[1], whole[2][..., 0]
+        joined = [self._joined(name, rows, start, self._length) for name, rows in newest.items()]
+        return joined[0], joined[1], joined[2][..., 0]
 
     def _joined(self, name: str, rows: Tensor, start: int, stop: int) -> Tensor:
         buffer = self._rows.get(name)

@@ -44,10 +44,10 @@ class _OneHead(nn.Module):
     def _of_weights(cls: type[Layer], widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Layer:
         """Build a layer with these widths from copies of three (out, in) matrices."""
         with torch.device("meta"):  # draws no random numbers, so torch's state doesn't change
-            made = cls(*widths)
-        for layer, weight in ((made.query, query), (made.key, key), (made.value, value)):
+            module = cls(*widths)
+        for layer, weight in ((module.query, query), (module.key, key), (module.value, value)):
             layer.weight = nn.Parameter(weight.detach().clone())
-        return made
+        return module
 
 
 class SelfAttention(_OneHead):
