@@ -69,6 +69,6 @@ def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
     for n, (entry, head) in enumerate(drawn[:MAX_DRAWN]):
         axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), entry.labels
         paint_heatmap(entry.weights, queries, keys, head, axes, entry.name + entry.item)
-    what, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
-    notes = [f"the first {MAX_DRAWN} {what}, {left_out} more are not drawn"] if left_out > 0 else []
+    unit, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
+    notes = [f"the first {MAX_DRAWN} {unit}, {left_out} more are not drawn"] if left_out > 0 else []
     return [*notes, *write_figure(figure, file)]

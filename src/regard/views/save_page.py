@@ -79,14 +79,14 @@ def attention_page(
     calls: dict[int, int] = {}
     texts: dict[tuple[str, ...], int] = {}
     for entry, weights in zip(shown, maps, strict=True):
-        both, layer = [tuple(token.text for token in labels.tokens) for labels in entry.labels], entry.layer or 0
-        for role, labels, words in zip(("queries", "keys"), entry.labels, both, strict=True):
+        token_texts, layer = [tuple(token.text for token in labels.tokens) for labels in entry.labels], entry.layer or 0
+        for role, labels, words in zip(("queries", "keys"), entry.labels, token_texts, strict=True):
             if words not in texts:
-                name = f"{'tokens' if both[0] == both[1] else role} {len(texts) + 1}"
+                name = f"{'tokens' if token_texts[0] == token_texts[1] else role} {len(texts) + 1}"
                 name, patches = images.get(words, (name, None))
                 texts[words] = page.add_text(text_data(name, labels.text, labels.tokens, patches=patches))
         nth, path = calls.get(layer, 0), entry.name or "attention"
-        call = CallName(layer, nth, texts[both[0]], texts[both[1]], path=path)
+        call = CallName(layer, nth, texts[token_texts[0]], texts[token_texts[1]], path=path)
         calls[layer] = call.nth + 1
         chosen = None if weights.shape[0] == entry.weights.shape[0] else heads
         page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
@@ -110,8 +110,8 @@ def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
         return []
     query, key, call, h, weight = data["links"][0][0]
     data = page.calls[call]
-    place = f"layer {data['layer']}, head {(data['head_numbers'] or [*range(data['heads'])])[h]}"
-    return [f"{named(tokens, query)} attends unusually strongly to {named(tokens, key)} ({number(weight)}, {place})."]
+    head = f"layer {data['layer']}, head {(data['head_numbers'] or [*range(data['heads'])])[h]}"
+    return [f"{named(tokens, query)} attends unusually strongly to {named(tokens, key)} ({number(weight)}, {head})."]
 
 
 def save_page(
@@ -182,15 +182,15 @@ def put_together(
     if not plain and (batch or any(argument is not None for argument in (tokens, key_tokens, grid, image))):
         labels = "tokens, key_tokens, batch, grid and image"
         raise RegardError(f"save_page: {labels} are for attention without a trace: leave them out")
-    every: list[Any] = listed(traces)
-    answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
-    if plain or (answers and len(answers) == len(every)):
+    items: list[Any] = listed(traces)
+    answers = {n: item.page() for n, item in enumerate(items) if isinstance(item, HasPage)}
+    if plain or (answers and len(answers) == len(items)):
         chosen = {"word": word, "references": references or None, "control": control, "steps": steps}
         chosen |= {} if plain else {"layers": layers, "heads": heads}
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
-                    f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
+                    f"save_page: {name} chooses of traces, and {type(items[0]).__name__} has none: leave it out"
                 )
         if plain:
             choice = Choice(layers, heads, limit=limit)
@@ -199,7 +199,7 @@ def put_together(
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
         return page
-    shown: Any = [one for n, one in enumerate(every) if n not in answers] if answers else traces
+    shown: Any = [item for n, item in enumerate(items) if n not in answers] if answers else traces
     choice = Choice(layers, heads, steps, limit)
     words = listed_traces("references", references)
     if words and word is None:
@@ -251,9 +251,9 @@ def seen_on_page(
     """Return the results of `see` or `generated` for a page's traces, or sentences if they can't be computed."""
     plain: list[Any] = plain_traces(traces)
     if max(map(longest, plain)) > SCORED:
-        why = f"a text has more than {SCORED:,} tokens"
+        reason = f"a text has more than {SCORED:,} tokens"
     elif len({bool(trace.windowed) for trace in plain}) > 1:
-        why = "some texts are read in windows and others are not"
+        reason = "some texts are read in windows and others are not"
     else:
         try:
             if word is None and len(traces) == 1 and plain[0] is not traces[0] and isinstance(plain[0], Trace):
@@ -262,5 +262,5 @@ def seen_on_page(
         except RegardError:
             if word is not None:
                 raise
-            why = ""
-    return [] if word is None else [missing(word, why)]
+            reason = ""
+    return [] if word is None else [missing(word, reason)]

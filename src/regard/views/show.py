@@ -122,12 +122,12 @@ def shown_parts(
     references, control: traces of reference words, and of neutral sentences with the word.
     """
     plain: list[Any] = plain_traces(items)
-    if word is not None and all(isinstance(one, Trace | PairTrace) and longest(one) <= LONG for one in plain):
+    if word is not None and all(isinstance(item, Trace | PairTrace) and longest(item) <= LONG for item in plain):
         return list(see(plain, word, references=references, control=control).shown(WIDTH))
     parts: list[RenderableType] = []
-    for one in items:
-        whole = isinstance(one, WindowedTrace) or not isinstance(one, Shown)
-        parts += [Text(repr(one)), Text()] if whole else [*one.shown(WIDTH), Text()]
+    for item in items:
+        as_repr = isinstance(item, WindowedTrace) or not isinstance(item, Shown)
+        parts += [Text(repr(item)), Text()] if as_repr else [*item.shown(WIDTH), Text()]
     return parts[:-1]
 
 
