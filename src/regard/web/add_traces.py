@@ -54,10 +54,10 @@ def steps_data(
     if refused is not None or not isinstance(output, AttentionOutput):
         return data
     norm = output.norm if output.kind == "post-norm" else None
-    whole, parts = _projection_bytes(values, output, max(tokens, values.shape[1]))
+    matrix_bytes, value_bytes = _projection_bytes(values, output, max(tokens, values.shape[1]))
     data |= {
-        "projection": None if parts < whole else numbers.add(output.weight.float()),
-        "projected": numbers.add_vectors(projected_values(values, output))[0] if parts < whole else None,
+        "projection": None if value_bytes < matrix_bytes else numbers.add(output.weight.float()),
+        "projected": numbers.add_vectors(projected_values(values, output))[0] if value_bytes < matrix_bytes else None,
         "projection_bias": _add_vector(output.bias, numbers),
         "projection_scale": 1.0 if output.scaling is None else float(output.scaling.scale.flatten()[0]),
         "residual": numbers.add_vectors(output.residual)[0],
@@ -158,8 +158,8 @@ def add_trace(
 
 def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
     """Add an encoder-decoder's trace to a page: source, target, and the target's cross-attention to the source."""
-    both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
-    sinks = [sink.token for sink in cross_sinks(pair)] if both else []
+    has_cross = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
+    sinks = [sink.token for sink in cross_sinks(pair)] if has_cross else []
     encoder = add_trace(page, pair.encoder, source, also_sinks=sinks, part="encoder")
     decoder = add_trace(page, pair.decoder, target, part="decoder")
     decoder.cross = _add_calls(page, pair.decoder, decoder.text, encoder.text, "cross")
@@ -182,21 +182,21 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         if part == "cross"
         else (trace.attention, trace.values, trace.attention_outputs)
     )
-    made, numbers = call_numbers(maps), {}
+    calls, numbers = call_numbers(maps), {}
     for call in chosen_calls(page, maps):
         layer, nth = call
-        alone = sum(other == layer for other, _ in made) == 1
+        alone = sum(other == layer for other, _ in calls) == 1
         weights = maps[call]
         value, output = entry_of_call(values, call), entry_of_call(outputs, call)
-        few = of_heads(weights, page.heads, layer)
+        selected = of_heads(weights, page.heads, layer)
         name = CallName(layer, nth, queries, keys, alone, part)
         norms = None
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)
         if norms is not None:  # 10 bits (relative error 1e-3), as norms would be most of a short text's page
             norms = page_numbers_in_bits(norms if page.heads is None else norms[list(page.heads)], 10)
-        included = None if few.shape[0] == weights.shape[0] else page.heads
-        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=included))
+        included = None if selected.shape[0] == weights.shape[0] else page.heads
+        numbers[call] = page.add_call(call_data(selected, name, page.numbers, norms=norms, head_numbers=included))
     return numbers
 
 

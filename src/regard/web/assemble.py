@@ -57,8 +57,8 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
     for side in (side for trace in traces for side in sides(trace)):
         for call in call_numbers(side.attention):
             value = entry_of_call(side.values, call)
-            there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
-            if there and value is not None:
+            on_page = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
+            if on_page and value is not None:
                 output = entry_of_call(side.attention_outputs, call)
                 total += steps_bytes(value, output, entering_of(side, call[0]), page.tokens)
     return total * 4 // 3
@@ -193,9 +193,9 @@ def _add_texts_of_trace(
     """Add one of several traces to a page. Returns an `Added` for each of its texts (source and target, or windows)."""
     nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
     if isinstance(trace, PairTrace):
-        both = add_pair(page, trace, f"source{nth}", f"target{nth}")
-        _add_alignment(page, trace, both[1])
-        return list(both)
+        added = add_pair(page, trace, f"source{nth}", f"target{nth}")
+        _add_alignment(page, trace, added[1])
+        return list(added)
     if isinstance(trace, WindowedTrace):
         windows = len(trace.windows)
         text = f"{names[number]}, " if names is not None else f"text{nth}, " if nth else ""
@@ -218,8 +218,8 @@ def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
     by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
     best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
     left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
-    why = f"{capital(why_these_layers(alignment))}{left_out}."
-    page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head, "why": why}})
+    reason = f"{capital(why_these_layers(alignment))}{left_out}."
+    page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head, "why": reason}})
     page.overview = {"kind": "pair"}
 
 
@@ -231,11 +231,11 @@ def _add_comparisons(
     for n, (after, second) in enumerate(texts):
         for before, first in texts[:n]:
             if before.tokens and [token.id for token in before.tokens] == [token.id for token in after.tokens]:
-                if both := [call for call in first.calls if call in second.calls]:
+                if shared := [key for key in first.calls if key in second.calls]:
                     names = str(page.texts[first.text]["name"]), str(page.texts[second.text]["name"])
                     page.comparisons.append({
                         "name": comparison_name(before, after, names),
-                        "before": [first.calls[call] for call in both], "after": [second.calls[call] for call in both],
+                        "before": [first.calls[key] for key in shared], "after": [second.calls[key] for key in shared],
                     })  # fmt: skip
                 break
 

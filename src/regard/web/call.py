@@ -96,9 +96,9 @@ def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offset
         return bias.new_zeros(len(bias), max(0, length + size - 1))
     step = max(1, BAND // size)
     for row in range(1, length, step):
-        here = bias[:, row : row + step]
-        above = bias[:, row - 1 : row - 1 + here.shape[1]]
-        if not torch.equal(here[:, :, 1:], above[:, :, :-1]):
+        rows = bias[:, row : row + step]
+        above = bias[:, row - 1 : row - 1 + rows.shape[1]]
+        if not torch.equal(rows[:, :, 1:], above[:, :, :-1]):
             return None
     return torch.cat([bias[:, 1:, 0].flip(1), bias[:, 0]], 1).contiguous()
 
@@ -178,9 +178,9 @@ def call_data(
     heads, length, size = weights.shape
     scored = weights if weights.given is None else _map_of_log_weights(weights.given, name)
     query, key = scored.query[0], scored.key[0]
-    for what, tensor in (("queries", query), ("keys", key)):
+    for role, tensor in (("queries", query), ("keys", key)):
         if not bool(tensor.isfinite().all()):
-            raise RegardError(f"{name}: its {what} hold infinite numbers or NaN, which a page cannot show")
+            raise RegardError(f"{name}: its {role} hold infinite numbers or NaN, which a page cannot show")
     query_data, page_query = numbers.add_vectors(query)
     key_data, page_key = numbers.add_vectors(key)
     rule = score_rule_for_page(scored.rule)

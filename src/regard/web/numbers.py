@@ -77,8 +77,8 @@ def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = 
     up: round up instead of to the nearest.
     """
     step = 1 << (24 - bits)
-    whole = numbers.contiguous().view(torch.int32)
-    return ((whole + (step - 1 if up else step // 2)) & -step).view(torch.float32)
+    integers = numbers.contiguous().view(torch.int32)
+    return ((integers + (step - 1 if up else step // 2)) & -step).view(torch.float32)
 
 
 def vector_bytes_in_page(shape: tuple[int, ...]) -> int:

@@ -309,10 +309,10 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
             "This page computes weights from queries and keys stored as int16 with a scale per vector. They differ "
             f"from the trace by at most {page.largest_difference():.1e}."
         )
-    for what, numbers in (("layers", page.layers), ("heads", page.heads)):
+    for kind, numbers in (("layers", page.layers), ("heads", page.heads)):
         if numbers is not None:
-            renumbered = ", renumbered from 0" if what == "heads" else ""
-            lines.append(f"This page has only {what} {', '.join(map(str, numbers))}{renumbered}.")
+            renumbered = ", renumbered from 0" if kind == "heads" else ""
+            lines.append(f"This page has only {kind} {', '.join(map(str, numbers))}{renumbered}.")
     for name, parts in (("Unknown to", "unknown"), ("Dropped by", "dropped")):
         pieces = [part for status in statuses for part in getattr(status, parts)]
         if pieces:

@@ -54,24 +54,24 @@ def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
     return calls
 
 
-def check_number(what: str, value: int | None, numbers: Sequence[int], whose: str) -> int | None:
+def check_number(kind: str, value: int | None, numbers: Sequence[int], whose: str) -> int | None:
     """Return a layer, head, token or call number, counted from 0. None stays None. Raises if the page lacks it."""
     if value is None:
         return None
     if isinstance(value, bool) or not (value in numbers or -len(numbers) <= value < 0):
-        raise SelectionError(f"{what} {value} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
+        raise SelectionError(f"{kind} {value} is not on the page: {whose} has {page_numbers_in_words(kind, numbers)}")
     return numbers[value] if value < 0 else value
 
 
-def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
+def page_numbers_in_words(kind: str, numbers: Sequence[int]) -> str:
     """Format layer or head numbers in words: "layers 0 to 5", "layers 0, 2"."""
     if not numbers:
-        return f"no {what}s"
+        return f"no {kind}s"
     if len(numbers) == 1:
-        return f"{what} {numbers[0]} alone"
+        return f"{kind} {numbers[0]} alone"
     if len(numbers) == numbers[-1] - numbers[0] + 1:
-        return f"{what}s {numbers[0]} to {numbers[-1]}"
-    return f"{what}s {', '.join(map(str, numbers))}"
+        return f"{kind}s {numbers[0]} to {numbers[-1]}"
+    return f"{kind}s {', '.join(map(str, numbers))}"
 
 
 class AttentionWidget(anywidget.AnyWidget):
@@ -165,8 +165,8 @@ class AttentionWidget(anywidget.AnyWidget):
             number = value.removeprefix("panel ")
             known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
             if not known:
-                there = ", ".join(map(repr, self.views or VIEWS))
-                raise SelectionError(f"view {value!r} is not on the page: it has {there}")
+                views = ", ".join(map(repr, self.views or VIEWS))
+                raise SelectionError(f"view {value!r} is not on the page: it has {views}")
         elif name == "side" and value not in TOKENS_OF:
             raise SelectionError(f"side: got {value!r}, expected {' or '.join(map(repr, TOKENS_OF))}")
         elif name != "side" and not self._choices and value not in ("", 0, None):
