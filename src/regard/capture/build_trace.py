@@ -159,19 +159,19 @@ class _Side:
         """Build the text's trace. calls: its self-attention calls. last: the stack's output after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
-            given, name = f"layers: got {', '.join(map(str, sorted(keep.layers)))}", captured.name
+            message, name = f"layers: got {', '.join(map(str, sorted(keep.layers)))}", captured.name
             if max(keep.layers) >= depth:
-                raise RegardError(f"{given}, {numbers_there('layer', depth, f'{name} has')}")
+                raise RegardError(f"{message}, {numbers_there('layer', depth, f'{name} has')}")
             if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in keep.layers]:
-                which = f"which attention calls of {name} belong to them is known only after they are made"
-                raise RegardError(f"{given}, but {which}: trace all")
+                reason = f"which attention calls of {name} belong to them is known only after they are made"
+                raise RegardError(f"{message}, but {reason}: trace all")
         n, run, earlier = self.n, self.run, captured.earlier
         states = {number: state[n, run] for number, state in self.stack.numbered.items()}
         check_finite(states, captured.name)
         last_hidden_state = states[depth]
         if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, such as DETR's
-            why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
-            raise RegardError(f"model {captured.name!r}: {why}: it cannot be traced")
+            reason = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
+            raise RegardError(f"model {captured.name!r}: {reason}: it cannot be traced")
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
             last_hidden_state = last[n, run]  # after a final norm
         own_logits = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
@@ -219,7 +219,7 @@ class _Side:
 
     def _notes(self, calls: "_Calls", states: Mapping[int, Tensor]) -> Iterator[str]:
         """Yield notes for the status: what was left out, which layers have attention, and model peculiarities."""
-        capture, depth, made = self.captured.capture, calls.depth, list(calls.calls.values())
+        capture, depth, recorded = self.captured.capture, calls.depth, list(calls.calls.values())
         keep, model, comparison = capture.keep, self.captured.model, capture.comparison
         if keep.layers == NO_LAYERS:
             yield "No layers were kept, so no weights were checked."
@@ -241,9 +241,9 @@ class _Side:
             )
         more = [layer for (layer, _), call in calls.calls.items() if call.weights.shape[-1] != self.longest]
         if more:
-            which = ", ".join(map(str, dict.fromkeys(more)))
-            yield f"In layers {which}, some keys are not tokens of the text. The weights include them."
-        reported = any(call.kernel == KERNEL for call in made)
+            layers = ", ".join(map(str, dict.fromkeys(more)))
+            yield f"In layers {layers}, some keys are not tokens of the text. The weights include them."
+        reported = any(call.kernel == KERNEL for call in recorded)
         if (comparison.weights or 0.0) > WEIGHTS_APART and not reported:
             yield OTHER_WEIGHTS if comparison.outputs <= OUTPUTS_APART else OTHER_OUTPUTS
         streams = next((state.shape[1] for state in states.values() if state.ndim == 3), None)

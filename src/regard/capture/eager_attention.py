@@ -76,9 +76,9 @@ class Products(OperationMode):
 
     def has(self, weights: Tensor) -> bool:
         """Return whether a tensor, or a view or copy of it, was a factor of a product."""
-        place = weights.untyped_storage().data_ptr()
+        address = weights.untyped_storage().data_ptr()
         alike = [factor for factor in self.factors if factor.numel() == weights.numel()]
-        return any(factor.untyped_storage().data_ptr() == place for factor in alike) or any(
+        return any(factor.untyped_storage().data_ptr() == address for factor in alike) or any(
             torch.equal(factor.reshape(weights.shape), weights) for factor in alike
         )
 
@@ -122,8 +122,8 @@ def reported_calls(
         stack = _stack_of_reported_states(stacks, len(reported), reported_states, field, name)
         stack = by_path.setdefault(stack.path, stack)  # a decoder's self- and cross-attention share a stack
         for n, weights in enumerate(reported):
-            what = f"model {name!r}: {REASON}, and its {field}[{n}]"
-            _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, what)
+            label = f"model {name!r}: {REASON}, and its {field}[{n}]"
+            _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, label)
             path = f"{stack.path}.{n}" + (".cross" if field == "cross_attentions" else "")
             if field == "cross_attentions":
                 capture.cross_paths.add(path)
@@ -154,16 +154,16 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     difference = _difference_from_plain(output[0], plain)
     if difference is None:
         return
-    says = f"model {name!r}: its result changes by {difference:.0e} when its weights are asked for"
+    message = f"model {name!r}: its result changes by {difference:.0e} when its weights are asked for"
     with quiet(), torch.no_grad(), reporting(model, Capture()):
         eagerly = model(**inputs)[0]
     if _difference_from_plain(output[0], eagerly) is None:  # such as Falcon with ALiBi
         raise RegardError(
-            f"{says}: its eager attention, which returns weights, differs from the "
+            f"{message}: its eager attention, which returns weights, differs from the "
             f"{model.config._attn_implementation!r} it runs with. To trace it as it runs eagerly, "
             "pass regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
         )
-    raise RegardError(f"{says}: it cannot be traced")
+    raise RegardError(f"{message}: it cannot be traced")
 
 
 def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
@@ -206,21 +206,21 @@ def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:
 
 
 def _check_reported_weights(
-    weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str
+    weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, label: str
 ) -> None:
     """Check that weights are a (B, H, L, S) tensor of distributions and were a factor of a product."""
     rows, cols = sizes
     if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
-        raise RegardError(f"{what} aren't weights (B, H, L, S), so it can't be traced")
+        raise RegardError(f"{label} aren't weights (B, H, L, S), so it can't be traced")
     if (weights.shape[2], weights.shape[3]) != (max(rows), max(cols)):
         raise RegardError(
-            f"{what} have shape {tuple(weights.shape)}, expected {max(rows)} queries and {max(cols)} keys, so it "
+            f"{label} have shape {tuple(weights.shape)}, expected {max(rows)} queries and {max(cols)} keys, so it "
             "can't be traced"
         )
     for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
         rows_of_text = weights[n, :, :length]
         error = float((rows_of_text[..., :size].sum(-1) - 1).abs().max())
         if bool((rows_of_text < 0).any()) or not error <= _limit_for_dtype(SUMS, rows_of_text.dtype):
-            raise RegardError(f"{what} aren't distributions over the tokens (sums are off by {error:.0e})")
+            raise RegardError(f"{label} aren't distributions over the tokens (sums are off by {error:.0e})")
     if not products.has(weights):
-        raise RegardError(f"{what} are in no product of its forward pass: what its output is made of is not known")
+        raise RegardError(f"{label} are in no product of its forward pass: what its output is made of is not known")

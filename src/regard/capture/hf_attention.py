@@ -89,8 +89,8 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
     cells = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     variables = {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
-    made = getattr(function, "__qualname__", "").split(".")[0]
-    if made == "and_masks":
+    factory = getattr(function, "__qualname__", "").split(".")[0]
+    if factory == "and_masks":
         joined = Mask()
         for part in variables["mask_functions"]:
             mask = specification(part, query_start, key_start)
@@ -98,9 +98,9 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
                 return None
             joined = joined & mask
         return joined
-    if made == "sliding_window_overlay":
+    if factory == "sliding_window_overlay":
         return Mask(low=shift + 1 - int(variables["sliding_window"]))
-    if made == "sliding_window_bidirectional_overlay":
+    if factory == "sliding_window_bidirectional_overlay":
         return masks.window(int(variables["sliding_window"]), int(variables["sliding_window"]), shift)
     return None
 
@@ -229,8 +229,8 @@ def mask(
 
     capture = _capture.get()
     if capture is not None and capture.keep.written_masks:  # additive, as eager attention receives it
-        place = (batch_size, q_length, kv_length, *starts)
-        return eager_mask(*place, mask_function, attention_mask, **rest)
+        shape = (batch_size, q_length, kv_length, *starts)
+        return eager_mask(*shape, mask_function, attention_mask, **rest)
     if known is None:  # the pattern differs between texts
         return written_out(q_length, starts[0])
     if attention_mask is not None:
@@ -243,8 +243,8 @@ def mask(
         return ModelMask.of(known, key_count=kv_length, skippable=skippable)
     for row in sampled_rows(q_length).tolist():  # a check that the pattern was recognized correctly
         expected = written_out(1, starts[0] + row)
-        ours = known.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
-        if not bool((expected == (True if ours is None else ours)).all()):
+        tile = known.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
+        if not bool((expected == (True if tile is None else tile)).all()):
             return written_out(q_length, starts[0])
     if plain:
         _checked_masks[checked] = None
@@ -281,30 +281,30 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
         keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
         try:
             with torch.autocast(query.device.type, enabled=False):
-                output, theirs = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
+                output, expected = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
         except AttributeError:  # the function is for another module of this file, as in Phi 4's vision tower
             continue
-        ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)
-        out = (output.reshape(ours_out.shape) - ours_out).abs_()
+        computed_out = context[texts].transpose(1, 2)  # (B, r, H, E)
+        out = (output.reshape(computed_out.shape) - computed_out).abs_()
         plain = rule.bias is None and rule.mask is None and rule.sinks is None
         if plain and len(calls) > 1:
             mine = weights.query[texts].index_select(2, rows), weights.key[texts]
             kind = rule.scale, rule.softcap, mine[0].shape, mine[1].shape, mine[0].dtype
-            alike.setdefault(kind, []).append((*mine, theirs, out))
+            alike.setdefault(kind, []).append((*mine, expected, out))
             continue
-        ours = weights.rows(texts, rows)
-        error, count = (theirs.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
+        computed = weights.rows(texts, rows)
+        error, count = (expected.to(computed.dtype) - computed).abs_(), len(computed) * len(rows)
         if not plain:  # eager attention has uniform weights in fully masked rows
             seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
             error, out, count = error.transpose(1, 2)[seen], out[seen], int(seen.sum())
         if count:
             capture.comparison.add(float(error.amax()), float(out.amax()), count)
     for (scale, softcap, *_), group in alike.items():
-        query, key, theirs, out = (torch.cat(parts) for parts in zip(*group, strict=True))
-        every = torch.arange(query.shape[2], device=query.device)
-        ours = AttentionMap(query, key, ScoreRule(scale, softcap)).rows(slice(0, len(query)), every)
-        error = (theirs.to(ours.dtype) - ours).abs_()
-        capture.comparison.add(float(error.amax()), float(out.amax()), len(query) * len(every))
+        query, key, expected, out = (torch.cat(parts) for parts in zip(*group, strict=True))
+        all_rows = torch.arange(query.shape[2], device=query.device)
+        computed = AttentionMap(query, key, ScoreRule(scale, softcap)).rows(slice(0, len(query)), all_rows)
+        error = (expected.to(computed.dtype) - computed).abs_()
+        capture.comparison.add(float(error.amax()), float(out.amax()), len(query) * len(all_rows))
 
 
 AttentionInterface.register(NAME, attention)

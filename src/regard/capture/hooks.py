@@ -29,11 +29,11 @@ def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleI
 
     These facts hold for this pass too, unless modules have hooks that aren't regard's.
     """
-    few = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
-    for module in capture.index.modules if few and capture.index is not None else ():
+    applies = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
+    for module in capture.index.modules if applies and capture.index is not None else ():
         if any(h not in capture.hooks for h in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())):
             return None
-    return capture.index if few else None
+    return capture.index if applies else None
 
 
 @contextmanager

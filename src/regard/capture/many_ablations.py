@@ -156,7 +156,7 @@ class _RepeatedText:
 
 
 def ablated(
-    passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
+    passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, limit: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
     """Run a text once per set of ablations. Yields passes with pairs of (set number, row in the batch)."""
     starts = [_start_of_changes(interventions, source if target is None else None) for interventions in sets]
@@ -167,7 +167,7 @@ def ablated(
     left = list(range(len(sets)))
     notes: tuple[str, ...] = ()
     if text.plain is not None and text.keys is not None:
-        for numbers, start in by_position(starts, len(source.tokens), len(text.plain.layers[0]), most):
+        for numbers, start in by_position(starts, len(source.tokens), len(text.plain.layers[0]), limit):
             result = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
             if result is None:
                 break
@@ -175,7 +175,7 @@ def ablated(
             left = [n for n in left if n not in set(numbers)]
     if within and left:
         notes = (WHOLE_TEXT,)
-    for batch, start in ablation_batches_by_layer([starts[n] for n in left], most):
+    for batch, start in ablation_batches_by_layer([starts[n] for n in left], limit):
         numbers = [left[n] for n in batch]
         if text.plain is not None and start > (0, 0, 0):
             result = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
@@ -227,8 +227,8 @@ def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Sta
     for change in interventions:
         first = 0
         if isinstance(change, Ablate):
-            place, part = change.target, change.target.part
-            layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
+            target, part = change.target, change.target.part
+            layer = target.layer if isinstance(target, Head) else min(target.layers or (0,))
         else:
             part = change.part
             of_states = isinstance(change, Steer) or change.what == "hidden_states"
@@ -240,15 +240,15 @@ def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Sta
         starts.append(((1 if part in ("decoder", "cross") else 0, layer), first))
     if not starts:
         return 0, 0, 0
-    return *min(place for place, _ in starts), min(first for _, first in starts)
+    return *min(start for start, _ in starts), min(first for _, first in starts)
 
 
 def _same_layer_states(a: Tensor, b: Tensor) -> bool:
     return bool(((a - b).norm(dim=-1) <= SAME * b.norm(dim=-1)).all()) if torch.isfinite(b).all() else False
 
 
-def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield batches of at most `most` set numbers that run from token 0, each with its earliest start.
+def ablation_batches_by_layer(starts: Sequence[Start], limit: int) -> Iterator[tuple[list[int], Start]]:
+    """Yield batches of at most `limit` set numbers that run from token 0, each with its earliest start.
 
     A batch has sets of one layer. Sets of the next layers join a small batch, because computing more layers for them
     costs less than another pass.
@@ -258,7 +258,7 @@ def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tu
     batch: list[int] = []
     for n in order:
         other = bool(batch) and layers[n] != layers[batch[-1]]
-        if len(batch) == most or (other and len(batch) >= most * SMALL):
+        if len(batch) == limit or (other and len(batch) >= limit * SMALL):
             yield batch, layers[batch[0]]
             batch = []
         batch.append(n)
@@ -266,23 +266,23 @@ def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tu
         yield batch, layers[batch[0]]
 
 
-def by_position(starts: Sequence[Start], length: int, depth: int, most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield batches of at most `most` set numbers that run from their earliest token on, each with its start.
+def by_position(starts: Sequence[Start], length: int, depth: int, limit: int) -> Iterator[tuple[list[int], Start]]:
+    """Yield batches of at most `limit` set numbers that run from their earliest token on, each with its start.
 
     Sets are ordered by layer, then by token. The order is split into batches that minimize the cost of all passes.
     """
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
-    # least[n]: the lowest cost of the first n sets; cut[n]: the first set of their last batch
-    least, cut = [0.0], [0]
+    # costs[n]: the lowest cost of the first n sets; cut[n]: the first set of their last batch
+    costs, cut = [0.0], [0]
     for stop in range(1, len(order) + 1):
         best, at, first = math.inf, stop - 1, length
-        for start in range(stop - 1, max(-1, stop - 1 - most), -1):
+        for start in range(stop - 1, max(-1, stop - 1 - limit), -1):
             _, layer, token = starts[order[start]]
             first = min(first, token)
-            one = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - min(layer, depth) + 1)
-            if least[start] + one < best:
-                best, at = least[start] + one, start
-        least.append(best)
+            cost = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - min(layer, depth) + 1)
+            if costs[start] + cost < best:
+                best, at = costs[start] + cost, start
+        costs.append(best)
         cut.append(at)
     ends = [len(order)]
     while ends[-1]:

@@ -147,9 +147,9 @@ def _last_feed_forward_term(
         return next(outputs, None)
 
     terms, _, last = sums[-1]
-    inner = [([first(term, time) for term in added], made) for added, made, time in sums[:-1]]
-    joined = [given_by for given_by, made in inner if made in terms and None not in given_by]  # parallel block
-    newest = [n for given_by in ([first(term, last) for term in terms], *joined) for n in given_by if n is not None]
+    inner = [([first(term, time) for term in added], result) for added, result, time in sums[:-1]]
+    joined = [modules for modules, result in inner if result in terms and None not in modules]  # parallel block
+    newest = [n for modules in ([first(term, last) for term in terms], *joined) for n in modules if n is not None]
     return order[max(newest)][1] if newest else None
 
 
@@ -216,10 +216,10 @@ class ModelStructure:
             for side, (path, _) in zip(sides, stacks, strict=True):
                 check_patch_source_states([state[0] for state in done.stacks[path].hidden_states], side, self._name)
             self._outputs[sides[-1]] = {key: output[0] for key, output in recorder.outputs.items()}
-        outputs, place = self._outputs[sides[-1]], (1 if part == "decoder" else 0, layer)
-        if place not in outputs:
+        outputs, layer_key = self._outputs[sides[-1]], (1 if part == "decoder" else 0, layer)
+        if layer_key not in outputs:
             raise RegardError(feed_forward_not_found(layer, self._name))
-        return outputs[place]
+        return outputs[layer_key]
 
     def changes(
         self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]

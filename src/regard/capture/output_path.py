@@ -291,12 +291,12 @@ class _Follower(TorchFunctionMode):
         before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
         results = list(tensors_within(result))
-        made = {storage_of(r) for r in results}
+        ids = {storage_of(r) for r in results}
         for storage in followed:
-            if (writes or not made <= {storage}) and storage in self._followed:  # skips views and reads without result
+            if (writes or not ids <= {storage}) and storage in self._followed:  # skips views and reads without result
                 path, act = self._followed[storage]
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
-        new = made if writes else made - set(storages)  # views aren't new
+        new = ids if writes else ids - set(storages)  # views aren't new
         for path in {id(path): path for path, _ in self._followed.values()}.values():
             numbers = sum(isinstance(argument, (int, float)) for argument in args)
             if name in operations.PRODUCTS and (len(args), numbers) == (2, 1) and path.newer.isdisjoint(storages):

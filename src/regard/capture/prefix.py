@@ -76,8 +76,8 @@ class KeptKeys:
         if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
             return None
         kept = tuple((layer.keys, layer.values) for layer in layers)
-        whole = all(x is not None and x.ndim == 4 and x.shape[::2] == (1, length) for pair in kept for x in pair)
-        return KeysValues(kept) if whole else None
+        complete = all(x is not None and x.ndim == 4 and x.shape[::2] == (1, length) for pair in kept for x in pair)
+        return KeysValues(kept) if complete else None
 
 
 def attends_back(call: Call) -> bool:
@@ -90,8 +90,8 @@ def attends_back(call: Call) -> bool:
         return True
     if length > MAX_WRITTEN_TOKENS:
         return False
-    whole, every = slice(0, length), slice(None)
-    allowed = mask.tile(every, every, whole, whole, call.weights.query.device)
+    tokens, everything = slice(0, length), slice(None)
+    allowed = mask.tile(everything, everything, tokens, tokens, call.weights.query.device)
     return allowed is not None and not bool(allowed.expand(*allowed.shape[:2], length, size).triu(1).any())
 
 
@@ -128,5 +128,5 @@ def _earlier_layer(key: Tensor, value: Tensor, rows: int) -> Any:
     layer: Any = DynamicLayer()
     layer.keys, layer.values = earlier = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
     layer.dtype, layer.device, layer.is_initialized = key.dtype, key.device, True
-    layer.update = lambda *new, **_: tuple(torch.cat(both, -2) for both in zip(earlier, new[:2], strict=True))
+    layer.update = lambda *new, **_: tuple(torch.cat(pair, -2) for pair in zip(earlier, new[:2], strict=True))
     return layer

@@ -99,7 +99,7 @@ def compare_with_definition(
     query, key, rule = weights.query[texts], weights.key[texts], weights.rule
     rows, keys = sampled_rows(query.shape[2]).to(query.device), slice(0, key.shape[2])
     share = query.shape[1] // key.shape[1]
-    ours = weights.rows(slice(*texts.indices(len(weights.query))), rows)
+    computed = weights.rows(slice(*texts.indices(len(weights.query))), rows)
     # a few heads at a time, because float64 keys of a long text need much memory
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
@@ -108,7 +108,7 @@ def compare_with_definition(
         bias = None if rule.bias is None else masks.select(rule.bias, texts, heads, rows, EVERY)
         scores: dict[str, Any] = {"mask": allowed, "bias": bias, "scale": rule.scale, "softcap": rule.softcap}
         exact = reference.attention(query[:, heads, rows], key[:, some], value[texts, some], **scores)
-        error = (exact.weights - ours[:, heads]).abs().amax()
+        error = (exact.weights - computed[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[texts][:, rows, heads]).abs().amax()
         comparison.add(float(error), float(out), query.shape[0] * len(rows) if group == 0 else 0)
 

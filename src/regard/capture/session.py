@@ -325,8 +325,8 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
         except (RegardError, RuntimeError, TypeError) as error:  # some models only run in their own dtype
             return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
     weights = [
-        float((ours.weights.dense() - theirs.weights.dense()).abs().max())
-        for ours, theirs in zip(half.calls, full.calls, strict=True)
+        float((half_call.weights.dense() - full_call.weights.dense()).abs().max())
+        for half_call, full_call in zip(half.calls, full.calls, strict=True)
     ]
     states = [
         float((half.capture.last[key].float() - wide).abs().max() / wide.abs().max().clamp(min=1e-30))

@@ -50,10 +50,10 @@ def _below_class(kind: Any, name: str) -> bool:
 
 def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
     """Return a model's current computing dtype and its name for a status. Autocast doesn't change float64."""
-    dtype, kind, how = model.dtype, model.device.type, ""
+    dtype, kind, suffix = model.dtype, model.device.type, ""
     if kind != "meta" and dtype != torch.float64 and torch.is_autocast_enabled(kind):
-        dtype, how = torch.get_autocast_dtype(kind), " (autocast)"
-    return dtype, str(dtype).removeprefix("torch.") + how
+        dtype, suffix = torch.get_autocast_dtype(kind), " (autocast)"
+    return dtype, str(dtype).removeprefix("torch.") + suffix
 
 
 class ModuleIndex:

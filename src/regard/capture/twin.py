@@ -55,12 +55,12 @@ class Twin:
             self._fresh.add(id(value))
             before, state, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
             state.pop("_compiled_call_impl", None)  # from model.compile(), which would ignore hooks and modes
-            for name, attribute in state.items():
-                held = type(attribute)
-                if held is OrderedDict and not attribute and type(empty := before.get(name)) is held and not empty:
+            for name, item in state.items():
+                item_kind = type(item)
+                if item_kind is OrderedDict and not item and type(empty := before.get(name)) is item_kind and not empty:
                     state[name] = empty  # both have no hooks; copying these would take most of the time
-                elif held not in PLAIN and (module or of_transformers(attribute, CONFIG)):
-                    state[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
+                elif item_kind not in PLAIN and (module or of_transformers(item, CONFIG)):
+                    state[name] = self._copy(item) if item_kind is dict else self._copy_callable(item)
             if module:
                 state["training"] = False
             before.update(state)  # never cleared, because another thread may read an attribute
@@ -85,24 +85,24 @@ class Twin:
             return self._copies[id(value)][1]
         before = self._copies.get(id(value), (None, None))[1]
         reused = type(before) is kind and before is not value
-        made: Any = value if calling else before if reused else object.__new__(kind)
+        copy: Any = value if calling else before if reused else object.__new__(kind)
         self._fresh.add(id(value))
-        self._copies[id(value)] = value, made  # in case it refers to itself
+        self._copies[id(value)] = value, copy  # in case it refers to itself
         if not calling:
-            vars(made).update({name: self._copy_item(item) for name, item in vars(value).items()})
+            vars(copy).update({name: self._copy_item(item) for name, item in vars(value).items()})
         elif kind is partial:
             named = {name: self._copy_item(item) for name, item in value.keywords.items()}
-            made = partial(self._copy_callable(value.func), *map(self._copy_item, value.args), **named)
+            copy = partial(self._copy_callable(value.func), *map(self._copy_item, value.args), **named)
         elif value.__closure__ or value.__defaults__ or value.__kwdefaults__:
             cells = tuple(map(self._copy_cell, value.__closure__ or ()))
             defaults = tuple(map(self._copy_item, value.__defaults__ or ()))
-            made = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
-            made.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
-            made.__dict__ = value.__dict__
-        if calling and reused and _held_ids(before) == _held_ids(made):
-            made = before  # the same object, so that cached facts stay valid
-        self._copies[id(value)] = value, made
-        return made
+            copy = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
+            copy.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
+            copy.__dict__ = value.__dict__
+        if calling and reused and _held_ids(before) == _held_ids(copy):
+            copy = before  # the same object, so that cached facts stay valid
+        self._copies[id(value)] = value, copy
+        return copy
 
     def _copy_item(self, value: Any) -> Any:
         """Copy like `_copy_callable`, but return lists and dictionaries themselves, because code may write to them."""

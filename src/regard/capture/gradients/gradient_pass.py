@@ -118,8 +118,8 @@ def gradient_pass(
         if not head_values.values:
             raise RegardError(f"heads of {session.name}: none of its attention calls was seen")
     if not result.embeddings or "last_hidden_state" not in last:
-        what = "token embeddings" if not result.embeddings else "its last hidden state"
-        raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
+        state = "token embeddings" if not result.embeddings else "its last hidden state"
+        raise RegardError(f"gradients: {session.name} does not show {state} to hooks: it cannot be differentiated here")
     result.states, result.last_hidden_state = kept.states, last["last_hidden_state"][0]
     logits = logits_in(output, session.labels)
     result.logits = None if logits is None else logits[0]

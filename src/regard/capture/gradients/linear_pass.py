@@ -116,9 +116,9 @@ class LinearPass(operations.OperationMode):
         """Return the context of an attention call as a leaf."""
         with torch._C.DisableTorchFunction():
             leaf = self._make_leaf("attention", output)
-            made = self.leaves[-1]
-            made.weights, made.value = weights, value
-            made.cross = self._call is not None and self._call.part == "cross"
+            entry = self.leaves[-1]
+            entry.weights, entry.value = weights, value
+            entry.cross = self._call is not None and self._call.part == "cross"
             self._attended[leaf] = True
             return leaf
 
@@ -141,17 +141,17 @@ class LinearPass(operations.OperationMode):
         if any(self.is_linear(tensor) for tensor in read):
             result = self._linear_result(func, name, args, kwargs)
             if result is not None:
-                made = list(operations.tensors_within(result))
-                for tensor in made:
+                results = list(operations.tensors_within(result))
+                for tensor in results:
                     if not tensor.requires_grad:  # detached tensors and indices
                         self._others[tensor] = "detach"
                 if all(tensor in self._attended for tensor in read if self.is_linear(tensor)):
-                    for tensor in made:
+                    for tensor in results:
                         self._attended[tensor] = True
                 return result
             reason: str | None = name
         else:
-            reason = next((why for tensor in read if (why := self.reason(tensor)) is not None), None)
+            reason = next((cause for tensor in read if (cause := self.reason(tensor)) is not None), None)
         # Views need gradients enabled, because linear values may be written into them later (WRITES).
         with torch.set_grad_enabled(reason is None and not any(tensor.requires_grad for tensor in read)):
             result = func(*args, **kwargs)

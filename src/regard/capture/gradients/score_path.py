@@ -84,8 +84,8 @@ def score_path(
     group = head * done.key.shape[1] // done.query.shape[1]
     requests = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
     gradients_of = [
-        split_rows(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {what}")
-        for what, tensor, n, tokens in requests
+        split_rows(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {role}")
+        for role, tensor, n, tokens in requests
     ]
     return gradients_of[0], gradients_of[1:]
 
@@ -134,25 +134,25 @@ def split_rows(
     reason: str | None,
     tokens: tuple[int, ...],
     sides: tuple[Side | None, ...],
-    what: str,
+    label: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
     """Split the mean of some tokens' vectors into components by their writers."""
     if not done.is_linear(vectors):
-        raise RegardError(f"{what} isn't a linear function of the residual stream: {reason!r} is in between")
-    whole = vectors[list(tokens if rows is None else rows)].mean(0)
+        raise RegardError(f"{label} isn't a linear function of the residual stream: {reason!r} is in between")
+    mean = vectors[list(tokens if rows is None else rows)].mean(0)
     tensors = [leaf.tensor for leaf in done.leaves]
     gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by dimension
     at_once = max(1, min(AT_ONCE, NUMBERS // sum(tensor.numel() for tensor in tensors)))
-    for directions in torch.eye(len(whole), dtype=whole.dtype, device=whole.device).split(at_once):
+    for directions in torch.eye(len(mean), dtype=mean.dtype, device=mean.device).split(at_once):
         for leaf, grad, grads in zip(
-            done.leaves, _gradients_of_components(whole, tensors, directions), gathered, strict=True
+            done.leaves, _gradients_of_components(mean, tensors, directions), gathered, strict=True
         ):
             if grad is not None:
-                grads.append(_kept_leaf_gradients(leaf, grad, tokens, what))
+                grads.append(_kept_leaf_gradients(leaf, grad, tokens, label))
     embedded = [grads for leaf, grads in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and grads]
     if not any(bool(torch.cat(grads).any()) for grads in embedded):
-        raise RegardError(f"{what} isn't a linear function of the token embeddings: a lower layer doesn't add to them")
+        raise RegardError(f"{label} isn't a linear function of the token embeddings: a lower layer doesn't add to them")
     places: dict[Writer, int] = {}
     order: list[int] = []  # the writer number of each row
     blocks: list[Tensor] = []
@@ -161,34 +161,34 @@ def split_rows(
             writers, parts = _parts_of_leaf(leaf, torch.cat(grads), sides[leaf.sequence], tokens)
             order += [places.setdefault(writer, len(places)) for writer in writers]
             blocks.append(parts)
-    sums = torch.zeros(len(places), len(whole), dtype=torch.float64)
+    sums = torch.zeros(len(places), len(mean), dtype=torch.float64)
     sums.index_add_(0, torch.tensor(order), torch.cat(blocks))
-    return SideParts(tuple(places), sums, whole.detach().double().cpu(), tokens)
+    return SideParts(tuple(places), sums, mean.detach().double().cpu(), tokens)
 
 
 def _gradients_of_components(
-    whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
+    vector: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
 ) -> list[Tensor | None]:
     """Compute the gradients of n dimensions by each tensor, (n, ...), or None for independent tensors."""
     options = {"retain_graph": True, "allow_unused": True}
     if len(directions) == 1:
-        return [None if g is None else g[None] for g in torch.autograd.grad(whole, tensors, directions[0], **options)]
+        return [None if g is None else g[None] for g in torch.autograd.grad(vector, tensors, directions[0], **options)]
     try:
-        return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
+        return list(torch.autograd.grad(vector, tensors, directions, is_grads_batched=True, **options))
     except RuntimeError:  # an operation doesn't support batched gradients
-        grads = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
+        grads = [torch.autograd.grad(vector, tensors, direction, **options) for direction in directions]
         return [None if some[0] is None else torch.stack(some) for some in zip(*grads, strict=True)]
 
 
 def _kept_leaf_gradients(
-    leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str
+    leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], label: str
 ) -> Float[Tensor, "n ..."]:
     """Reduce a leaf's gradients: for attention to the rows of the tokens, (n, H, r, E), else to leaf · gradient."""
     if leaf.kind != "attention":
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     of_tokens = grad[:, 0, :, list(tokens)].double()
     if not torch.allclose(of_tokens.abs().sum(), grad.double().abs().sum()):
-        raise RegardError(f"{what} reads other tokens without attention, so no exact split is known")
+        raise RegardError(f"{label} reads other tokens without attention, so no exact split is known")
     return of_tokens.cpu()
 
 
@@ -204,8 +204,8 @@ def _parts_of_leaf(
     value = value.repeat_interleave(len(weights) // len(value), 0)  # (H, S, E)
     parts = torch.einsum("dhre,hse,hrs->hsd", gradients, value, weights)
     heads, sources = parts.any(-1).nonzero(as_tuple=True)
-    both = zip(heads.tolist(), sources.tolist(), strict=True)
-    return [Writer(leaf.kind, leaf.layer, head, n, side, leaf.cross) for head, n in both], parts[heads, sources]
+    pairs = zip(heads.tolist(), sources.tolist(), strict=True)
+    return [Writer(leaf.kind, leaf.layer, head, n, side, leaf.cross) for head, n in pairs], parts[heads, sources]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +250,9 @@ def outcome_path(
     with torch.enable_grad():
         values = _outcome_at_rows(ends[0], outcome, rows)[:, None]
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
-    what = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
+    label = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
     reason = done.reason(ends if outcome.token is None or logits is None else logits)
-    return split_rows(done, values, reason, tuple(tokens), sides, what, rows)
+    return split_rows(done, values, reason, tuple(tokens), sides, label, rows)
 
 
 def _outcome_at_rows(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:

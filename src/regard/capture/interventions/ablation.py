@@ -39,9 +39,9 @@ class CallChange:
         change = self.change
         moved: dict[str, Any] = {}
         if isinstance(change, EdgeAblation) and change.queries is not None:
-            moved = {"queries": tuple(place - past for place in change.queries)}
+            moved = {"queries": tuple(position - past for position in change.queries)}
         elif isinstance(change, CallPatch) and change.what != "values":  # calls include the keys of earlier tokens
-            moved = {"positions": tuple(place - past for place in change.positions)}
+            moved = {"positions": tuple(position - past for position in change.positions)}
         return replace(change, layers=names, **moved)
 
 
@@ -75,9 +75,9 @@ class AppliedAblations:
             count = max(depths, default=0) if ablation.part is None else depths[ablation.part != "encoder"]
             for layer in ablation.layers or (0,):  # for all layers, check that the stack has any
                 if layer >= count:
-                    there = f"{self.name} has no layers"
-                    there = numbers_there("layer", count, f"{self.name} has") if count else there
-                    raise RegardError(f"interventions: layer {layer} is out of range, {there}{OF[ablation.part]}")
+                    available = f"{self.name} has no layers"
+                    available = numbers_there("layer", count, f"{self.name} has") if count else available
+                    raise RegardError(f"interventions: layer {layer} is out of range, {available}{OF[ablation.part]}")
         unmet = self.opened.unmet
         for ablation, opened in zip(self.ablations, self.opened.ablations, strict=True):
             if opened in unmet:
@@ -118,8 +118,8 @@ def applied(
     except OutOfRangeError as error:
         if error.axis != "heads" or error.size is None:
             raise
-        there = numbers_there("head", error.size, f"{name} has")
-        raise RegardError(f"interventions: head {error.given} is out of range, {there}") from error
+        available = numbers_there("head", error.size, f"{name} has")
+        raise RegardError(f"interventions: head {error.given} is out of range, {available}") from error
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:

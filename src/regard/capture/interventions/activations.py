@@ -77,18 +77,18 @@ class Patch(_AtLayer):
 
     def __str__(self) -> str:
         of_states = self.what == "hidden_states"
-        what = self.state_name if of_states else f"{self.what} of layer {self.layer}{OF[self.part]}"
+        name = self.state_name if of_states else f"{self.what} of layer {self.layer}{OF[self.part]}"
         head = "" if self.head is None else f", head {self.head}"
-        return f"patched: {what}{head} at {written(self.at)}, from {self._source_text()}"
+        return f"patched: {name}{head} at {written(self.at)}, from {self._source_text()}"
 
     def _source_text(self) -> str:
         if self.sources is None:
             return "zero"
         texts = [trace.sides[0].text for trace in self.sources]
-        there = "" if self.source_at is None else f" at {written(self.source_at)}"
+        position = "" if self.source_at is None else f" at {written(self.source_at)}"
         if len(texts) > 1:
-            return f"the mean of {len(texts)} texts{there}"
-        return f"{shortened(texts[0])}{there}"
+            return f"the mean of {len(texts)} texts{position}"
+        return f"{shortened(texts[0])}{position}"
 
 
 @arguments_named

@@ -91,7 +91,7 @@ def ablate(target: Head | Edge) -> Ablate: ...
 @overload
 def ablate(target: str, *, head: int = ..., query: int = ..., key: int = ...) -> HeadAblation | EdgeAblation: ...
 @arguments_named
-def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | EdgeAblation:
+def ablate(target: Head | Edge | str, **indices: int) -> Ablate | HeadAblation | EdgeAblation:
     """Ablate a head, which sets its output to zero, or an edge, which leaves it out of the softmax.
 
     For `model.trace(text, interventions=[...])`. The weight of an ablated edge goes to the remaining keys and sinks. A
@@ -100,16 +100,16 @@ def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | E
     Args:
         target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of an attention module, such as
             "blocks.3.attn", or of a module that contains it.
-        place: only with a path: head, query and key, each a number from 0. Default: all. query and key select edges.
+        indices: only with a path: head, query and key, each a number from 0. Default: all. query and key select edges.
 
     Raises:
-        RegardError: target is something else, or a place is given without a path.
+        RegardError: target is something else, or indices are passed without a path.
     """
-    if isinstance(target, str) and place.keys() <= PLURALS.keys():
-        numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in place.items()}
-        kind = HeadAblation if place.keys() <= {"head"} else EdgeAblation
+    if isinstance(target, str) and indices.keys() <= PLURALS.keys():
+        numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in indices.items()}
+        kind = HeadAblation if indices.keys() <= {"head"} else EdgeAblation
         return kind(layers=[target], **numbers)
-    if place:
+    if indices:
         raise RegardError("ablate: pass head, query and key after a path: ablate('blocks.3.attn', head=5)")
     if not isinstance(target, (Head, Edge)):
         raise RegardError(f"ablate: got {type(target).__name__}, expected regard.head(...) or regard.edge(...)")
@@ -158,64 +158,64 @@ def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> No
         raise RegardError(f"part: got {part!r}, expected one of {', '.join(map(repr, needs))}")
 
 
-def check_number(what: str, value: object) -> int:
-    """Return a number after checking that it is an integer of 0 or more. what: its name for the error."""
+def check_number(name: str, value: object) -> int:
+    """Return a number after checking that it is an integer of 0 or more. name: for the error message."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise RegardError(f"{what}: got {value!r}, expected a number of 0 or more")
+        raise RegardError(f"{name}: got {value!r}, expected a number of 0 or more")
     return value
 
 
 def places_of_intervention(name: str, value: Any) -> Places | None:
-    """Convert an argument, a single place or a list of places, to a tuple. None means all positions."""
+    """Convert an argument, a position or a list of positions, to a tuple. None means all positions."""
     if value is None:
         return None
-    places = list(value) if isinstance(value, (list, range, set)) else [value]
+    positions = list(value) if isinstance(value, (list, range, set)) else [value]
     if isinstance(value, tuple) and not is_word(value):
-        places = list(value)
-    if not places:
+        positions = list(value)
+    if not positions:
         raise RegardError(f"{name}: got none, expected at least one position, or None for all")
-    for place in places:
-        if not is_word(place) and (not is_whole(place) or int(place) < 0):
+    for position in positions:
+        if not is_word(position) and (not is_whole(position) or int(position) < 0):
             needs = 'a word, an occurrence such as ("bank", 1), the number of a token, or a list of these'
-            raise RegardError(f"{name}: got {place!r}, expected {needs}")
-    return tuple(places)
+            raise RegardError(f"{name}: got {position!r}, expected {needs}")
+    return tuple(positions)
 
 
-def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
-    """Return the token numbers at the given places of a text, in order. A word means all its occurrences.
+def tokens_at(name: str, text: str, tokens: Sequence[Token], positions: Places | None) -> tuple[int, ...]:
+    """Return the token numbers at positions of a text, in order. A word means all its occurrences.
 
     name: the argument's name for error messages.
     """
-    if places is None:
+    if positions is None:
         return tuple(range(len(tokens)))
     numbers: list[int] = []
-    for place in places:
-        if isinstance(place, (str, Word, tuple)):
-            words = find_word(text, tokens, place) if isinstance(place, str) else [only_word(text, tokens, place)]
+    for entry in positions:
+        if isinstance(entry, (str, Word, tuple)):
+            words = find_word(text, tokens, entry) if isinstance(entry, str) else [only_word(text, tokens, entry)]
             numbers += sorted({token for word in words for token in word.tokens})
-        elif not 0 <= int(place) < len(tokens):
-            raise RegardError(f"{name}: token {place} is out of range, the text has tokens 0 to {len(tokens) - 1}")
+        elif not 0 <= int(entry) < len(tokens):
+            raise RegardError(f"{name}: token {entry} is out of range, the text has tokens 0 to {len(tokens) - 1}")
         else:
-            numbers.append(int(place))
+            numbers.append(int(entry))
     if len(set(numbers)) < len(numbers):
         raise RegardError(f"{name}: names token {next(n for n in numbers if numbers.count(n) > 1)} twice")
     return tuple(numbers)
 
 
-def written(places: Places | None) -> str:
-    """Describe the places of an intervention in a status: "all positions", "token 3", “bank”."""
-    if places is None:
+def written(positions: Places | None) -> str:
+    """Describe the positions of an intervention in a status: "all positions", "token 3", “bank”."""
+    if positions is None:
         return "all positions"
-    if len(places) > MAX_LISTED_PLACES:
-        return f"{len(places)} places"
-    return ", ".join(f"token {place}" if is_whole(place) else named_place(place) for place in places)
+    if len(positions) > MAX_LISTED_PLACES:
+        return f"{len(positions)} places"
+    return ", ".join(f"token {position}" if is_whole(position) else named_place(position) for position in positions)
 
 
-def named_place(place: Place) -> str:
-    """Describe a place in a sentence: “bank”, “bank” (occurrence 1), or a token number."""
-    if isinstance(place, tuple):
-        return f"{quoted(place[0])} (occurrence {place[1]})"
-    return str(place) if is_whole(place) else quoted(place.text if isinstance(place, Word) else str(place))
+def named_place(entry: Place) -> str:
+    """Describe a position in a sentence: “bank”, “bank” (occurrence 1), or a token number."""
+    if isinstance(entry, tuple):
+        return f"{quoted(entry[0])} (occurrence {entry[1]})"
+    return str(entry) if is_whole(entry) else quoted(entry.text if isinstance(entry, Word) else str(entry))
 
 
 Recorded = tuple[str, int]  # (path of the module, n-th call of that path), as in `record`
@@ -284,14 +284,14 @@ class CallNumbering:
             return False, None
         if stack not in self._stacks:
             self._stacks.append(stack)
-        place = self._stacks.index(stack)
+        index = self._stacks.index(stack)
         if not self._pairs:
-            return place == 0, None
-        if place > 1:
+            return index == 0, None
+        if index > 1:
             return False, None
-        if place == 1 and self._crosses(path):
+        if index == 1 and self._crosses(path):
             return True, "cross"
-        return True, ("encoder", "decoder")[place]
+        return True, ("encoder", "decoder")[index]
 
     def _crosses(self, path: str) -> bool:
         """Return whether this path is known to be cross-attention."""

@@ -92,8 +92,8 @@ def _patch_rows_from_source(
     if patch.head is None:
         return rows
     if patch.head >= rows.shape[0]:
-        what = "key heads" if patch.what == "values" else "heads"
-        raise RegardError(f"patch: head {patch.head} is out of range: the source has {what} 0 to {rows.shape[0] - 1}")
+        kind = "key heads" if patch.what == "values" else "heads"
+        raise RegardError(f"patch: head {patch.head} is out of range: the source has {kind} 0 to {rows.shape[0] - 1}")
     return rows[patch.head : patch.head + 1]
 
 
@@ -197,8 +197,8 @@ class Pass:
         stack = 1 if part == "decoder" and len(self.stacks) > 1 else 0
         count = self.stacks[stack][1] if stack < len(self.stacks) else 0
         if layer != "input" and layer >= count:
-            there = numbers_there("layer", count, f"{self.name} has")
-            raise RegardError(f"interventions: layer {layer} is out of range, {there}{OF[part]}")
+            available = numbers_there("layer", count, f"{self.name} has")
+            raise RegardError(f"interventions: layer {layer} is out of range, {available}{OF[part]}")
         return stack
 
 
@@ -229,14 +229,14 @@ def needs_stacks(interventions: Sequence[Any]) -> bool:
     )
 
 
-def _ablation(place: Head | Edge, of: Pass) -> CallChange:
+def _ablation(target: Head | Edge, of: Pass) -> CallChange:
     batch = (of.number,)
-    if isinstance(place, Head):
-        return CallChange(place.part, (place.layer,), HeadAblation(heads=(place.head,), batch=batch), place.nth)
-    queries = _tokens_of_edge_end(of.queries(place.part), place.query)
-    keys = _tokens_of_edge_end(of.keys(place.part), place.key)
-    change = EdgeAblation(heads=place.heads, queries=queries, keys=keys, batch=batch)
-    return CallChange(place.part, place.layers, change)
+    if isinstance(target, Head):
+        return CallChange(target.part, (target.layer,), HeadAblation(heads=(target.head,), batch=batch), target.nth)
+    queries = _tokens_of_edge_end(of.queries(target.part), target.query)
+    keys = _tokens_of_edge_end(of.keys(target.part), target.key)
+    change = EdgeAblation(heads=target.heads, queries=queries, keys=keys, batch=batch)
+    return CallChange(target.part, target.layers, change)
 
 
 def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
@@ -257,11 +257,11 @@ def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
     changes.calls.append(CallChange(patch.part, (patch.layer,), change))
 
 
-def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
+def _tokens_of_edge_end(text: Encoded, position: Place) -> tuple[int, ...]:
     """Return the token numbers at one end of an edge. For a word, these are all its occurrences."""
-    if isinstance(place, Word):  # words from `removal` have tokens but no characters
-        return tuple(sorted(set(place.tokens)))
-    return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))
+    if isinstance(position, Word):  # words from `removal` have tokens but no characters
+        return tuple(sorted(set(position.tokens)))
+    return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (position,))))
 
 
 def check_interventions(interventions: object) -> None:
@@ -272,8 +272,8 @@ def check_interventions(interventions: object) -> None:
     for intervention in interventions:
         name = type(intervention).__name__
         if isinstance(intervention, (Head, Edge)):
-            made = f"regard.{name.lower()}(...)"
-            raise RegardError(f"interventions: got {made}, expected regard.ablate({made})")
+            call = f"regard.{name.lower()}(...)"
+            raise RegardError(f"interventions: got {call}, expected regard.ablate({call})")
         if not isinstance(intervention, (Ablate, Patch, Steer)):
             needs = "regard.ablate(...), regard.patch(...) or regard.steer(...)"
             raise RegardError(f"interventions: got {name}, expected {needs}")

@@ -110,10 +110,10 @@ class LayerHooks:
 
         def fed(states: Tensor) -> Tensor:
             shaped = states.reshape(*self._shape[:2], -1)
-            made = self.fed(stack, layer, shaped)
-            return states if made is shaped else made.reshape(states.shape)
+            changed = self.fed(stack, layer, shaped)
+            return states if changed is shaped else changed.reshape(states.shape)
 
-        return change_first_hidden_states(output, fed, least=2)
+        return change_first_hidden_states(output, fed, min_axes=2)
 
 
 class StateHooks(LayerHooks):
@@ -167,17 +167,17 @@ class StateHooks(LayerHooks):
         if change.positions is None:
             text_states += rows
             return
-        here = [n for n, at in enumerate(change.positions) if self._past <= at < self._past + text_states.shape[0]]
-        if not here:
+        present = [n for n, at in enumerate(change.positions) if self._past <= at < self._past + text_states.shape[0]]
+        if not present:
             return
-        at = torch.tensor([change.positions[n] - self._past for n in here], device=states.device)
-        rows = (rows if rows.shape[0] == 1 else rows[here]).expand(len(here), text_states.shape[-1])
+        at = torch.tensor([change.positions[n] - self._past for n in present], device=states.device)
+        rows = (rows if rows.shape[0] == 1 else rows[present]).expand(len(present), text_states.shape[-1])
         text_states[at] = text_states[at] + rows if change.adds else rows
 
 
-def is_hidden_states(value: object, least: int = 3) -> bool:
+def is_hidden_states(value: object, min_axes: int = 3) -> bool:
     """Return whether a value is a floating-point tensor with at least this many axes."""
-    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= min_axes
 
 
 def first_hidden_states(values: Any) -> Tensor | None:
@@ -186,11 +186,11 @@ def first_hidden_states(values: Any) -> Tensor | None:
     return next((value for value in values if is_hidden_states(value)), None)
 
 
-def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> object:
+def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], min_axes: int = 3) -> object:
     """Apply a function to the first tensor of states in a module's output. Returns None if nothing changes."""
     several = isinstance(output, (tuple, list))
     for n, value in enumerate(output if several else (output,)):
-        if is_hidden_states(value, least):
+        if is_hidden_states(value, min_axes):
             changed = function(value)
             if changed is value:
                 return None

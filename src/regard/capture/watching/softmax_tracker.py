@@ -296,7 +296,7 @@ class SoftmaxTracker:
             before, axis = self.track_of(args[0]) if args else None, result.ndim + LEARNED_AXIS[name]
             mixes = before is not None and before.kind == "weights" and all(size == 1 for size in args[1].shape[2:])
             if before is not None and mixes and before.axes[axis] != "key":  # heads are mixed
-                axes = tuple(None if n == axis else what for n, what in enumerate(before.axes))
+                axes = tuple(None if n == axis else kind for n, kind in enumerate(before.axes))
                 self.note(result, before.but(known_axes=axes, undropped=None))
             else:
                 axes = tuple("learned" if n == axis else None for n in range(result.ndim))

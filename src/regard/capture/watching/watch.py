@@ -198,8 +198,8 @@ class StepLogger:
     def _warn_of_no_pass(self) -> None:
         if self.step < 0 and not self._warned:
             self._warned = True
-            says = "made no pass in training mode with gradients on. Pass the compiled module if you use torch.compile"
-            warn(f"regard.watch: the module that it was given {says}", stacklevel=2)
+            fault = "made no pass in training mode with gradients on. Pass the compiled module if you use torch.compile"
+            warn(f"regard.watch: the module that it was given {fault}", stacklevel=2)
 
     def add(self, call: Call) -> None:
         """Reduce a call to means over texts and queries, per head. Queries without any allowed key are excluded."""

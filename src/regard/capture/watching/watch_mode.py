@@ -273,18 +273,18 @@ def ablated_weights(
     new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
     batch, rows, queries, keys = (slice(0, size) for size in new.shape)
     for edges in ablations.removed:
-        place = edges.tile(batch, rows, queries, keys, new.device)
-        assert place is not None
-        whole = shown.sum(-1, keepdim=True)
-        if bool((whole > 1 + ROUNDING).any() | (shown < 0).any()):
+        mask = edges.tile(batch, rows, queries, keys, new.device)
+        assert mask is not None
+        sums = shown.sum(-1, keepdim=True)
+        if bool((sums > 1 + ROUNDING).any() | (shown < 0).any()):
             raise RegardError(f"{path}: its weights don't come from a softmax, so its edges can't be ablated")
-        lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # ignores rounding errors, which aren't a sink
-        cut = shown.masked_fill(place, 0.0)
+        lacking = torch.where(sums < 1 - ROUNDING, 1 - sums, 0)  # ignores rounding errors, which aren't a sink
+        cut = shown.masked_fill(mask, 0.0)
         rest = cut.sum(-1, keepdim=True) + lacking
-        factor = torch.where(place.any(-1, keepdim=True), (whole + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
-        shown, new = cut * factor, new.masked_fill(place, 0.0) * factor
+        factor = torch.where(mask.any(-1, keepdim=True), (sums + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
+        shown, new = cut * factor, new.masked_fill(mask, 0.0) * factor
     for head in ablations.outputs:  # all its edges
-        place = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
-        assert place is not None
-        new = new.masked_fill(place, 0.0)
+        mask = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
+        assert mask is not None
+        new = new.masked_fill(mask, 0.0)
     return layout.as_factor(new, weights), layout.as_factor(shown, weights) if ablations.removed else plain
