@@ -39,11 +39,11 @@ def arguments_named(function: Callable[Arguments, Result]) -> Callable[Arguments
     return called
 
 
-def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only one of them") -> None:
+def refuse_both(option: str, others: Mapping[str, Any], reason: str = "pass only one of them") -> None:
     """Raise RegardError if an option is combined with one of the others. others: option values by name."""
     for name, value in others.items():
         if value:
-            raise RegardError(f"{option} and {name}: {why}")
+            raise RegardError(f"{option} and {name}: {reason}")
 
 
 def near_name(name: str, known: Collection[str]) -> str | None:
@@ -52,21 +52,21 @@ def near_name(name: str, known: Collection[str]) -> str | None:
     return next(iter(parts or difflib.get_close_matches(name, known, n=1)), None)
 
 
-def from_zero(what: str, number: int, count: int, there: str) -> int:
+def from_zero(kind: str, number: int, count: int, subject: str) -> int:
     """Return a layer or head number as 0 or more, with -1 for the last. Raises RegardError if it is out of range."""
     if not is_whole(number):
-        raise RegardError(f"{what}: got {number!r}, expected a whole number: {numbers_there(what, count, there)}")
+        raise RegardError(f"{kind}: got {number!r}, expected a whole number: {numbers_there(kind, count, subject)}")
     if not -count <= number < count:
         behind = f", or -{count} to -1 from the end" if number < 0 and count > 1 else ""
-        raise RegardError(f"{what} {number} is out of range: {numbers_there(what, count, there)}{behind}")
+        raise RegardError(f"{kind} {number} is out of range: {numbers_there(kind, count, subject)}{behind}")
     return number % count
 
 
-def numbers_there(what: str, count: int, there: str) -> str:
+def numbers_there(kind: str, count: int, subject: str) -> str:
     """Return the range of layers or heads in words: "it has layers 0 to 5", "it has only layer 0"."""
     if count == 1:
-        return f"{there.replace('there are', 'there is')} only {what} 0"
-    return f"{there} {what}s 0 to {count - 1}"
+        return f"{subject.replace('there are', 'there is')} only {kind} 0"
+    return f"{subject} {kind}s 0 to {count - 1}"
 
 
 def is_whole(value: object) -> bool:
@@ -88,12 +88,12 @@ def kind_needed(value: object, kind: Any) -> str | None:
     return ("a number" if float in allowed else "a whole number") if wrong else None
 
 
-def check_integer(name: str, value: object, least: int = 1) -> None:
+def check_integer(name: str, value: object, minimum: int = 1) -> None:
     """Check that a layer's width or number of heads is an integer. Raises TypeError or ValueError, as torch does."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name}: got {type(value).__name__}, expected an integer")
-    if value < least:
-        raise ValueError(f"{name}: got {value}, expected {least} or more")
+    if value < minimum:
+        raise ValueError(f"{name}: got {value}, expected {minimum} or more")
 
 
 def check_seed(seed: object) -> None:
@@ -102,26 +102,26 @@ def check_seed(seed: object) -> None:
         raise RegardError(f"seed: got {seed!r}, expected a whole number from 0 to 2^63 - 1")
 
 
-def missing_number_error(what: str, number: int, count: int, there: str) -> RegardError:
+def missing_number_error(kind: str, number: int, count: int, subject: str) -> RegardError:
     """Return the error for a requested layer or head that doesn't exist. For arguments, see `from_zero`."""
-    return RegardError(f"{what} {number} does not exist: {numbers_there(what, count, there)}")
+    return RegardError(f"{kind} {number} does not exist: {numbers_there(kind, count, subject)}")
 
 
-def chosen_numbers(what: str, numbers: int | Collection[int] | None) -> tuple[int, ...] | None:
+def chosen_numbers(kind: str, numbers: int | Collection[int] | None) -> tuple[int, ...] | None:
     """Return layer or head numbers, sorted and without duplicates. None, which means all, stays None.
 
-    what: "layer" or "head".
+    kind: "layer" or "head".
     """
     if numbers is None:
         return None
     numbers = [numbers] if isinstance(numbers, int) else numbers
     if isinstance(numbers, str) or not all(map(is_whole, numbers)):
-        raise RegardError(f"{what}s: got {numbers!r}, expected whole numbers, counted from 0")
+        raise RegardError(f"{kind}s: got {numbers!r}, expected whole numbers, counted from 0")
     chosen = tuple(sorted({n.__index__() for n in numbers}))
     if not chosen:
-        raise RegardError(f"{what}s: got none, expected at least one number, or None for all")
+        raise RegardError(f"{kind}s: got none, expected at least one number, or None for all")
     if chosen[0] < 0:
-        raise RegardError(f"{what} {chosen[0]} does not exist: {what}s are counted from 0")
+        raise RegardError(f"{kind} {chosen[0]} does not exist: {kind}s are counted from 0")
     return chosen
 
 
@@ -134,10 +134,10 @@ def check_saving(dtype: str | None, attention_outputs: bool) -> None:
         raise RegardError(f"{problem}: leave out one of them")
 
 
-def check_path(what: str, path: object) -> None:
-    """Check that an argument is a file name. what: the function that takes it, such as "save"."""
+def check_path(caller: str, path: object) -> None:
+    """Check that an argument is a file name. caller: the function that takes it, such as "save"."""
     if not isinstance(path, (str, os.PathLike)):
-        raise RegardError(f"{what}: got {type(path).__name__}, expected a file name")
+        raise RegardError(f"{caller}: got {type(path).__name__}, expected a file name")
 
 
 def megabytes(size: int) -> str:

@@ -18,8 +18,8 @@ def find(name: str) -> Path | None:
     """Return the path of a fetched model, or None. Its environment variable has priority. If empty, it means None."""
     if (named := os.environ.get(MODELS[name]["variable"])) is not None:
         return Path(named) if named else None
-    place = cache_folder() / MODELS[name]["place"]
-    return place if place.exists() else None
+    folder = cache_folder() / MODELS[name]["place"]
+    return folder if folder.exists() else None
 
 
 def left_out(name: str) -> str:

@@ -76,36 +76,36 @@ def whole(path: Path | str) -> Iterator[Path]:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
-def check_regular(path: Path | str, what: str = "") -> int:
+def check_regular(path: Path | str, kind: str = "") -> int:
     """Return the size of a regular file in bytes, without opening it: a pipe could block, a device could be endless.
 
-    what: the kind of file, printed before its name in error messages.
+    kind: of the file, printed before its name in error messages.
     """
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
-        raise unreadable(what, path, error) from error
+        raise unreadable(kind, path, error) from error
     if not stat.S_ISREG(status.st_mode):
-        raise unreadable(what, path, "it isn't a regular file")
+        raise unreadable(kind, path, "it isn't a regular file")
     return status.st_size
 
 
-def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> bytes:
+def read_regular(path: Path | str, kind: str = "", *, most: int = LARGEST) -> bytes:
     """Return the content of a regular file of at most `most` bytes."""
-    with open_regular(path, what) as file:
+    with open_regular(path, kind) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise unreadable(what, path, f"it has {size:,} bytes, at most {most:,} are allowed")
+            raise unreadable(kind, path, f"it has {size:,} bytes, at most {most:,} are allowed")
         return file.read(most)
 
 
-def open_regular(path: Path | str, what: str = "") -> BinaryIO:
+def open_regular(path: Path | str, kind: str = "") -> BinaryIO:
     """Open a regular file to read its bytes."""
-    check_regular(path, what)
+    check_regular(path, kind)
     try:
         return open(path, "rb")
     except OSError as error:
-        raise unreadable(what, path, error) from error
+        raise unreadable(kind, path, error) from error
 
 
 def is_temporary(name: str) -> bool:
@@ -144,13 +144,13 @@ def parse_json(content: bytes | str) -> Any:
         raise RegardError(first_line(error)) from error
 
 
-def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
-    """Return the object in a JSON file. what: the kind of file, for error messages."""
-    content = read_regular(path, what)
+def read_json(path: Path | str, kind: str = "") -> dict[str, Any]:
+    """Return the object in a JSON file. kind: of the file, for error messages."""
+    content = read_regular(path, kind)
     try:
         return expect_type("its content", parse_json(content), dict)
     except RegardError as error:
-        raise unreadable(what, path, error) from error
+        raise unreadable(kind, path, error) from error
 
 
 def write_json(data: Any, file: Path, indent: int | None = None) -> None:

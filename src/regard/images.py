@@ -78,8 +78,8 @@ def _read_image(source: Path | BytesIO | Image.Image, name: str, called: str) ->
                     if (frames := getattr(image, "n_frames", 1)) > 1:
                         notes.append(f"Only the first of {frames} frames of {name} was read.")
         except Image.DecompressionBombError as error:
-            most = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
-            raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
+            limits = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
+            raise RegardError(f"image {called!r} has too many pixels: {limits}; make it smaller") from error
         except UnidentifiedImageError as error:
             raise RegardError(f"image {called!r} cannot be read, expected one of {', '.join(FORMATS)}") from error
         except RegardError:

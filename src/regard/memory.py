@@ -29,19 +29,19 @@ def limit_memory_to(bytes: int) -> Iterator[None]:
         _most.reset(before)
 
 
-def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
+def require_memory(need: int, device: torch.device, task: str, helps: str) -> None:
     """Raise RegardError if a computation needs more memory than is free or allowed.
 
-    need: bytes. what: the computation, as the subject of a sentence. helps: advice for the error message.
+    need: bytes. task: the computation, as the subject of a sentence. helps: advice for the error message.
     """
     if need < SMALL:
         return
     if need > _most.get():
-        most = format_bytes(int(_most.get()))
-        raise RegardError(f"{what} needs {format_bytes(need)} of memory, the limit is {most}: {helps}")
+        limit = format_bytes(int(_most.get()))
+        raise RegardError(f"{task} needs {format_bytes(need)} of memory, the limit is {limit}: {helps}")
     free = available(device)
     if free is not None and need > free:
-        raise RegardError(f"{what} needs {format_bytes(need)} of memory, only {format_bytes(free)} are free: {helps}")
+        raise RegardError(f"{task} needs {format_bytes(need)} of memory, only {format_bytes(free)} are free: {helps}")
 
 
 def available(device: torch.device) -> int | None:

@@ -75,6 +75,6 @@ def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
         try:
             plugins[entry.name] = use(entry.name, entry.load())
         except Exception as error:  # code of other packages may raise anything
-            why = f"{type(error).__name__}: {first_line(error)}"
-            print(f"regard: warning: {entry.name!r} ({entry.value}) is left out of {group}: {why}", file=sys.stderr)
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            print(f"regard: warning: {entry.name!r} ({entry.value}) is left out of {group}: {reason}", file=sys.stderr)
     return plugins

@@ -28,13 +28,13 @@ class Shown:
         return from_above("parts_html")(self.shown(WIDTH))
 
 
-def short_repr(made: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a short repr of a dataclass: shapes of tensors, lengths of long collections, beginnings of texts.
 
     Use it in a class as `__repr__ = short_repr`.
     """
-    shown = [f"{item.name}={_short_value(getattr(made, item.name))}" for item in fields(made) if item.repr]
-    return f"{type(made).__name__}({', '.join(shown)})"
+    shown = [f"{item.name}={_short_value(getattr(value, item.name))}" for item in fields(value) if item.repr]
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 def _short_value(value: Any) -> str:
@@ -53,13 +53,13 @@ def _short_value(value: Any) -> str:
 class Showable:
     """A base class for attention that can be plotted and shown."""
 
-    def plot(self, head: int | None = None, **how: Any) -> "Axes":
-        """Draw the weights with `regard.plot`. how: its arguments, such as `tokens`, `batch` and `axes`."""
-        return from_above("plot")(self, head=head, **how)
+    def plot(self, head: int | None = None, **options: Any) -> "Axes":
+        """Draw the weights with `regard.plot`. options: its arguments, such as `tokens`, `batch` and `axes`."""
+        return from_above("plot")(self, head=head, **options)
 
-    def show(self, **how: Any) -> Any:
-        """Show the interactive page with `regard.show`. how: its arguments, such as `tokens` and `batch`."""
-        return from_above("show")(self, **how)
+    def show(self, **options: Any) -> Any:
+        """Show the interactive page with `regard.show`. options: its arguments, such as `tokens` and `batch`."""
+        return from_above("show")(self, **options)
 
     def _repr_html_(self) -> str | None:
         """Return HTML for some of the weights, or None if they are no longer available."""

@@ -109,8 +109,8 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
 @contextmanager
 def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") -> Iterator[Any]:
     """Open a safetensors file that has one of these formats. framework: "pt" for torch tensors."""
-    what = " or ".join(formats).replace("regard ", "")
-    check_regular(file, f"{what} file")
+    kind = " or ".join(formats).replace("regard ", "")
+    check_regular(file, f"{kind} file")
     try:
         with safe_open(file, framework) as opened:
             metadata = opened.metadata() or {}
@@ -123,7 +123,7 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         reason = first_line(error).removeprefix("Error while deserializing header: ")[:200]
         raise RegardError(
-            f"{str(file)!r} is not a valid {what} file ({reason}): pass a file saved by regard"
+            f"{str(file)!r} is not a valid {kind} file ({reason}): pass a file saved by regard"
         ) from error
 
 
