@@ -109,19 +109,19 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     return encoded_ids(ids)
 
 
-def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, param: str) -> int:
+def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, what: str) -> int:
     """Return the class number of a classifier's label, or, for a model without labels, a token's id."""
     if not labels:
-        return token_id(tokenizer, value, param)
+        return token_id(tokenizer, value, what)
     named = {name: n for n, label in reversed([*enumerate(labels)]) for name in (n, label.casefold())}
     named |= {label: n for n, label in reversed([*enumerate(labels)])}
     number = named.get(value if is_whole(value) else str(value), named.get(str(value).casefold()))
     if number is None:
-        raise RegardError(f"{param}: got {value!r}, expected a label of the model: {some_of([*map(repr, labels)], 20)}")
+        raise RegardError(f"{what}: got {value!r}, expected a label of the model: {some_of([*map(repr, labels)], 20)}")
     return number
 
 
-def token_id(tokenizer: Any, token: str | int, param: str) -> int:
+def token_id(tokenizer: Any, token: str | int, what: str) -> int:
     """Return the id of a token, passed as its id or its text. A token that begins with a blank is preferred.
 
     Within a text, a word follows a blank, and many vocabularies have a separate token for it. "Paris" therefore means "
@@ -130,9 +130,9 @@ def token_id(tokenizer: Any, token: str | int, param: str) -> int:
     if is_whole(token):
         return int(token)
     if not isinstance(token, str):
-        raise RegardError(f"{param}: got {token!r}, expected a token: its text or its id")
+        raise RegardError(f"{what}: got {token!r}, expected a token: its text or its id")
     if tokenizer is None:
-        raise RegardError(f"{param}: got {token!r}, expected a token id, because the model has no tokenizer")
+        raise RegardError(f"{what}: got {token!r}, expected a token id, because the model has no tokenizer")
     unknown = getattr(tokenizer, "unk_token_id", None)
     ids: list[int] = []
     for spelling in (token,) if token.startswith(" ") else (f" {token}", token):
@@ -140,4 +140,4 @@ def token_id(tokenizer: Any, token: str | int, param: str) -> int:
         if len(ids) == 1 and (ids[0] != unknown or spelling == tokenizer.unk_token):
             return int(ids[0])
     pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids))) or "nothing"
-    raise RegardError(f"{param}: {token!r} isn't a single token of the vocabulary, which splits it into {pieces}")
+    raise RegardError(f"{what}: {token!r} isn't a single token of the vocabulary, which splits it into {pieces}")
