@@ -239,9 +239,9 @@ class _Side:
                 f"Layers {several} call attention several times: attention[n] is the first call, attention[n, 1] the "
                 "second."
             )
-        more = [layer for (layer, _), call in calls.calls.items() if call.weights.shape[-1] != self.longest]
-        if more:
-            layers = ", ".join(map(str, dict.fromkeys(more)))
+        longer = [layer for (layer, _), call in calls.calls.items() if call.weights.shape[-1] != self.longest]
+        if longer:
+            layers = ", ".join(map(str, dict.fromkeys(longer)))
             yield f"In layers {layers}, some keys are not tokens of the text. The weights include them."
         reported = any(call.kernel == KERNEL for call in recorded)
         if (comparison.weights or 0.0) > WEIGHTS_APART and not reported:

@@ -288,9 +288,9 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
         out = (output.reshape(computed_out.shape) - computed_out).abs_()
         plain = rule.bias is None and rule.mask is None and rule.sinks is None
         if plain and len(calls) > 1:
-            mine = weights.query[texts].index_select(2, rows), weights.key[texts]
-            kind = rule.scale, rule.softcap, mine[0].shape, mine[1].shape, mine[0].dtype
-            alike.setdefault(kind, []).append((*mine, expected, out))
+            query_key = weights.query[texts].index_select(2, rows), weights.key[texts]
+            kind = rule.scale, rule.softcap, query_key[0].shape, query_key[1].shape, query_key[0].dtype
+            alike.setdefault(kind, []).append((*query_key, expected, out))
             continue
         computed = weights.rows(texts, rows)
         error, count = (expected.to(computed.dtype) - computed).abs_(), len(computed) * len(rows)

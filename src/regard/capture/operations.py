@@ -117,14 +117,14 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
     Normalization Layers into Analysis of Masked Language Models").
     """
     x: Tensor = arguments["input"]
-    still, weight = x.detach(), arguments.get("weight")
+    detached, weight = x.detach(), arguments.get("weight")
     if name == "normalize":
-        return x / still.norm(arguments.get("p", 2.0), -1, keepdim=True).clamp_min(arguments["eps"]), None
+        return x / detached.norm(arguments.get("p", 2.0), -1, keepdim=True).clamp_min(arguments["eps"]), None
     if name == "layer_norm":
-        spread = still.var(-1, correction=0, keepdim=True)
+        spread = detached.var(-1, correction=0, keepdim=True)
         x = x - x.mean(-1, keepdim=True)
     else:
-        spread = still.square().mean(-1, keepdim=True)
+        spread = detached.square().mean(-1, keepdim=True)
     x = x * (spread + arguments["eps"]).rsqrt()
     return x if weight is None else x * weight.detach(), arguments.get("bias")
 
@@ -188,23 +188,23 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
     The result must have the followed tensor's shape. A factor must be a number, one number per token, or one number per
     component. Gates, with a number for each component of each token, aren't supported.
     """
-    mine = next((x for x in seen.args if isinstance(x, Tensor) and storage_of(x) == seen.storage), None)
-    if mine is None or seen.result is None or seen.result.shape != mine.shape:
+    followed = next((x for x in seen.args if isinstance(x, Tensor) and storage_of(x) == seen.storage), None)
+    if followed is None or seen.result is None or seen.result.shape != followed.shape:
         return None
     if seen.name in CASTS:
         return before
     if seen.name == "rms_norm":
         arguments = norm(seen.name, seen.args, seen.kwargs)
-        if arguments is None or arguments["input"] is not mine:
+        if arguments is None or arguments["input"] is not followed:
             return None
-        weight, scale = arguments.get("weight"), (mine.square().mean(-1, keepdim=True) + arguments["eps"]).rsqrt()
+        weight, scale = arguments.get("weight"), (followed.square().mean(-1, keepdim=True) + arguments["eps"]).rsqrt()
         return Factors(before.scale * scale, before.gain if weight is None else before.gain * weight)
     if seen.kwargs or len(seen.args) != 2 or seen.name not in PRODUCTS | QUOTIENTS:
         return None
     first, second = seen.args
-    if seen.name in QUOTIENTS and first is not mine:
+    if seen.name in QUOTIENTS and first is not followed:
         return None
-    factor = second if first is mine else first
+    factor = second if first is followed else first
     if isinstance(factor, Tensor) and storage_of(factor) == seen.storage:
         return None
     if not isinstance(factor, Tensor):
@@ -212,8 +212,8 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
         return Factors(before.scale * number, before.gain)
     factor = factor.reciprocal() if seen.name in QUOTIENTS else factor
     if factor.shape[-1:] in ((), (1,)):
-        return Factors(before.scale * factor.expand(*mine.shape[:-1], 1), before.gain)
-    if factor.shape == mine.shape[-1:]:
+        return Factors(before.scale * factor.expand(*followed.shape[:-1], 1), before.gain)
+    if factor.shape == followed.shape[-1:]:
         return Factors(before.scale, before.gain * factor)
     return None
 

@@ -357,10 +357,10 @@ class _Follower(TorchFunctionMode):
             return self.follow(path, seen.result, functools.partial(self._projected_read, after))
         if not seen.adds or seen.result is None or seen.storages[0] == seen.storages[1]:
             return self._give_up(path, f"{seen.name!r} is between the output projection and the residual")
-        mine = seen.storages.index(seen.storage)
-        added, other = seen.args[mine], seen.args[1 - mine]
+        n = seen.storages.index(seen.storage)
+        added, other = seen.args[n], seen.args[1 - n]
         self._drop(path)
-        if seen.storages[1 - mine] in path.newer:  # not the residual, which may be added next
+        if seen.storages[1 - n] in path.newer:  # not the residual, which may be added next
             path.reason = BESIDE
             return self.follow(path, seen.result, functools.partial(self._joined_read, factors, added))
         if (reason := path.add_to_residual(other, added, factors)) is not None:
@@ -371,9 +371,9 @@ class _Follower(TorchFunctionMode):
     def _joined_read(self, factors: Factors, added: Tensor, path: _ContextPath, seen: Operation) -> None:
         """Classify the block as parallel if the projection plus a parallel output is added to the residual."""
         if seen.adds and seen.storages[0] != seen.storages[1]:
-            mine = seen.storages.index(seen.storage)
-            if seen.storages[1 - mine] not in path.newer:
-                path.reason, path.kind = path.add_to_residual(seen.args[1 - mine], added, factors), "parallel"
+            n = seen.storages.index(seen.storage)
+            if seen.storages[1 - n] not in path.newer:
+                path.reason, path.kind = path.add_to_residual(seen.args[1 - n], added, factors), "parallel"
         self._drop(path)
 
     def _sum_read(self, path: _ContextPath, seen: Operation) -> None:

@@ -103,11 +103,11 @@ def compare_with_definition(
     # a few heads at a time, because float64 keys of a long text need much memory
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
-        some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
+        key_heads, heads = slice(group, group + step), slice(group * share, (group + step) * share)
         allowed = None if rule.mask is None else rule.mask.tile(texts, heads, rows, keys, query.device)
         bias = None if rule.bias is None else masks.select(rule.bias, texts, heads, rows, EVERY)
         scores: dict[str, Any] = {"mask": allowed, "bias": bias, "scale": rule.scale, "softcap": rule.softcap}
-        exact = reference.attention(query[:, heads, rows], key[:, some], value[texts, some], **scores)
+        exact = reference.attention(query[:, heads, rows], key[:, key_heads], value[texts, key_heads], **scores)
         error = (exact.weights - computed[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[texts][:, rows, heads]).abs().amax()
         comparison.add(float(error), float(out), query.shape[0] * len(rows) if group == 0 else 0)

@@ -33,8 +33,8 @@ def compared_batch_texts(call: int, count: int) -> slice:
 
     Successive calls use successive texts, because texts differ in padding.
     """
-    some = min(count, max(2, -(-count // 4)))
-    return slice(start := min((call - 1) * some % count, count - some), start + some)
+    size = min(count, max(2, -(-count // 4)))
+    return slice(start := min((call - 1) * size % count, count - size), start + size)
 
 
 def of_transformers(value: object, name: str) -> bool:

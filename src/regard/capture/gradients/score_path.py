@@ -177,7 +177,7 @@ def _gradients_of_components(
         return list(torch.autograd.grad(vector, tensors, directions, is_grads_batched=True, **options))
     except RuntimeError:  # an operation doesn't support batched gradients
         grads = [torch.autograd.grad(vector, tensors, direction, **options) for direction in directions]
-        return [None if some[0] is None else torch.stack(some) for some in zip(*grads, strict=True)]
+        return [None if parts[0] is None else torch.stack(parts) for parts in zip(*grads, strict=True)]
 
 
 def _kept_leaf_gradients(

@@ -71,9 +71,9 @@ class Edge:
 
     def __str__(self) -> str:
         where = "all layers" if self.layers is None else f"layers {', '.join(map(str, self.layers))}"
-        whose = "" if self.heads is None else f", heads {', '.join(map(str, self.heads))}"
+        heads = "" if self.heads is None else f", heads {', '.join(map(str, self.heads))}"
         query, key = named_place(self.query), named_place(self.key)
-        return f"the edge from {query} to {key} in {where}{OF[self.part]}{whose}"
+        return f"the edge from {query} to {key} in {where}{OF[self.part]}{heads}"
 
 
 @dataclass(frozen=True)

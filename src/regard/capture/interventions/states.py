@@ -139,16 +139,16 @@ class StateHooks(LayerHooks):
 
     def _apply_changes(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
         """Return hidden states after applying all changes for this stack and number."""
-        mine = [
+        changes = [
             change
             for change in self._changes
             if (change.stack, change.number, change.feed_forward) == (stack, number, feed_forward)
         ]
-        if not mine:
+        if not changes:
             return states
         with torch._C.DisableTorchFunction():  # these aren't operations of the model
             states = states.clone()
-            for change in mine:
+            for change in changes:
                 self._apply_change(change, states)
         return states
 

@@ -122,21 +122,21 @@ def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned
     axes: of the weights, which are factor n. learned_scores: whether a learned matrix produces the softmax's axis.
     learned_value: whether the other factor is a parameter and the scores aren't a product of queries and keys.
     """
-    mine, other, result = product.letters[n], product.letters[1 - n], product.result
-    key = mine[axes.index("key")] if "key" in axes else None
+    letters, other, result = product.letters[n], product.letters[1 - n], product.result
+    key = letters[axes.index("key")] if "key" in axes else None
     if key is None or key in result or key not in other:
         return "no sum runs over the axis of the softmax"
-    if not any(letter in result and letter not in mine for letter in other):
+    if not any(letter in result and letter not in letters for letter in other):
         return "numbers are summed, no vectors"
     if learned_scores:
         return "its scores are a learned matrix's outputs: a gate, a router or a classifier"
     if learned_value:
         return "learned vectors are mixed"
-    batch = [letter for letter in mine if letter != key and letter in other]
-    query = [letter for letter in mine if letter != key and letter not in batch and letter in result]
+    batch = [letter for letter in letters if letter != key and letter in other]
+    query = [letter for letter in letters if letter != key and letter not in batch and letter in result]
     while len(query) > 1 and len(batch) < 2:  # heads with shared values
         batch.append(query.pop(0))
-    return Layout(mine, batch, query, key)
+    return Layout(letters, batch, query, key)
 
 
 class View:
