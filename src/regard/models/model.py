@@ -296,7 +296,7 @@ class Model:
                 prompt, ids, max_new_tokens, seed, stop, interventions, statistics, progress, options
             )
         if isinstance(generated, list):
-            return [replace(one, model=self) for one in generated]
+            return [replace(result, model=self) for result in generated]
         return replace(generated, model=self)
 
     @cached_property

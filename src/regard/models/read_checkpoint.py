@@ -81,8 +81,8 @@ def read_checkpoint(
     model, missing, unused = _load_weights(model_class, config, name, location, options, sizes)
     if missing and _checkpoint_lacks_head(model, missing):
         # many checkpoints of sentence encoders lack the language head that their config names
-        bare, still, others = _load_weights(transformers.AutoModel, config, name, location, options, sizes)
-        if not still:
+        bare, lacking, others = _load_weights(transformers.AutoModel, config, name, location, options, sizes)
+        if not lacking:
             notes += (
                 f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
                 f"loaded {type(bare).__name__} instead, without logits.",
@@ -316,11 +316,11 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
         raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, expected LORA")
     plain = peft.LoraConfig().to_dict()
     initialization = settings.get("init_lora_weights")
-    more = ["init_lora_weights"] * (initialization not in INITIALIZATIONS)
+    unsupported = ["init_lora_weights"] * (initialization not in INITIALIZATIONS)
     others = {name: value for name, value in settings.items() if name not in USED | ADAPTER_UNUSED}
-    more += [name for name, value in others.items() if value and value != plain.get(name)]
-    if more:
-        problem = f"{more[0][:40]!r} is {str(settings[more[0]])[:40]!r} in its {ADAPTER}"
+    unsupported += [name for name, value in others.items() if value and value != plain.get(name)]
+    if unsupported:
+        problem = f"{unsupported[0][:40]!r} is {str(settings[unsupported[0]])[:40]!r} in its {ADAPTER}"
         raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
     check_regular(path / WEIGHTS, "weights")
     try:
@@ -330,8 +330,8 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
             result = wrapped.load_adapter(str(path), "default", use_safetensors=True, low_cpu_mem_usage=empty)
-            if odd := [*result.unexpected_keys, *result.missing_keys]:
-                raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
+            if unexpected := [*result.unexpected_keys, *result.missing_keys]:
+                raise RegardError(f"{len(unexpected)} of its tensors, first {unexpected[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
             for layer in list(wrapped.modules()):
                 if isinstance(layer, BaseTunerLayer):  # other modules that share the weight keep the original

@@ -141,17 +141,17 @@ def _layers_replaced_by_state(
         output_state = first_hidden_states(output)
         if output_state is None or output_state.shape != state.shape:
             return None
-        mine = state.to(output_state)
+        converted = state.to(output_state)
         if isinstance(output, Tensor):
             like[module] = output_state.new_empty(0)
-            return mine
-        return type(output)(mine if item is output_state else item for item in output)
+            return converted
+        return type(output)(converted if item is output_state else item for item in output)
 
     with ExitStack() as hooks:
         for layer in layers:
             if layer in like:
-                mine = state.to(like[layer])
-                hooks.enter_context(patch.object(layer, "forward", lambda *_, mine=mine, **__: mine))
+                converted = state.to(like[layer])
+                hooks.enter_context(patch.object(layer, "forward", lambda *_, converted=converted, **__: converted))
             else:
                 hooks.enter_context(layer.register_forward_hook(hook))
         yield

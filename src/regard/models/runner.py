@@ -239,8 +239,8 @@ class Runner:
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of a batch
         options = "logits_to_keep" in session.takes, bool(session.reports_weights)
         need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *options) for lengths in batches)
-        tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
-        subject = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
+        tokens, single = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
+        subject = f"a trace of {tokens} tokens" if single else f"traces of {tokens} tokens in all"
         memory.require_memory(need, model.device, f"{subject} by {session.name}", HELPS)
 
     def _add_notes(
