@@ -82,14 +82,14 @@ def read_bert(folder: Path) -> Transformer | None:
     return model.eval()
 
 
-def bert_config(config: Any, **more: Any) -> TransformerConfig:
-    """Convert a BERT config of transformers. more: options of its head."""
+def bert_config(config: Any, **options: Any) -> TransformerConfig:
+    """Convert a BERT config of transformers. options: of its head."""
     return TransformerConfig.bert(
         vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
         layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
         d_hidden=config.intermediate_size, activation=activation_of_transformers(config.hidden_act),
         norm_eps=config.layer_norm_eps, dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob, **more,
+        attention_dropout=config.attention_probs_dropout_prob, **options,
     )  # fmt: skip
 
 
@@ -171,17 +171,17 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
     weights = {"embedding.weight": base.wte.weight, "positions.weight": base.wpe.weight}
     weights |= _module_weights_by_name("decoder_norm", base.ln_f)
     for n, layer in enumerate(base.h):
-        mine = f"decoder.{n}"
+        prefix = f"decoder.{n}"
         joined = _module_weights_by_name("", layer.attn.c_attn, turned=True)  # query, key and value
         for part, weight, bias in zip(
             ("query", "key", "value"), joined[".weight"].chunk(3), joined[".bias"].chunk(3), strict=True
         ):
-            weights |= {f"{mine}.attention.{part}.weight": weight, f"{mine}.attention.{part}.bias": bias}
-        weights |= _module_weights_by_name(f"{mine}.attention.output", layer.attn.c_proj, turned=True)
-        weights |= _module_weights_by_name(f"{mine}.attention_norm", layer.ln_1)
-        weights |= _module_weights_by_name(f"{mine}.feedforward.up", layer.mlp.c_fc, turned=True)
-        weights |= _module_weights_by_name(f"{mine}.feedforward.output", layer.mlp.c_proj, turned=True)
-        weights |= _module_weights_by_name(f"{mine}.feedforward_norm", layer.ln_2)
+            weights |= {f"{prefix}.attention.{part}.weight": weight, f"{prefix}.attention.{part}.bias": bias}
+        weights |= _module_weights_by_name(f"{prefix}.attention.output", layer.attn.c_proj, turned=True)
+        weights |= _module_weights_by_name(f"{prefix}.attention_norm", layer.ln_1)
+        weights |= _module_weights_by_name(f"{prefix}.feedforward.up", layer.mlp.c_fc, turned=True)
+        weights |= _module_weights_by_name(f"{prefix}.feedforward.output", layer.mlp.c_proj, turned=True)
+        weights |= _module_weights_by_name(f"{prefix}.feedforward_norm", layer.ln_2)
     return config, weights | _language_head_weights(head, config)
 
 
