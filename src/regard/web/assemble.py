@@ -119,11 +119,11 @@ def page_of(
         page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
     names = names_by_difference(plain) if names is None else names
-    places = [_add_texts_of_trace(page, one, n, len(plain), names) for n, one in enumerate(plain)]
+    places = [_add_texts_of_trace(page, trace, n, len(plain), names) for n, trace in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
-    page.status = status_lines([one.status for one in plain], page) + page.status
+    page.status = status_lines([trace.status for trace in plain], page) + page.status
     _set_opening(page, plain, places, opening or Opening())
     return page
 
@@ -132,9 +132,9 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
     """Check traces and the size of their page, and return the page without texts and calls."""
     if not traces:
         raise RegardError("page: got no trace, expected at least one")
-    for one in traces:
-        if not isinstance(one, Shown):
-            kind = type(one).__name__
+    for trace in traces:
+        if not isinstance(trace, Shown):
+            kind = type(trace).__name__
             raise RegardError(f"page: got {kind}, expected traces, such as model.trace(text), or attention")
     plain = plain_traces(traces)
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
@@ -158,7 +158,7 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
 
 def plain_traces(traces: Sequence[object]) -> list[Any]:
     """Replace generated texts by their traces."""
-    return [one.trace if isinstance(one, Generated) else one for one in traces]
+    return [trace.trace if isinstance(trace, Generated) else trace for trace in traces]
 
 
 def listed(traces: object) -> list[Any]:
@@ -177,8 +177,8 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
     """Name traces by their differences in model, dtype and interventions. Returns None if there are none."""
     properties = [
-        (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
-        for one in traces
+        (trace.status.model, trace.status.dtype, "; ".join(n for n in trace.status.notes if n.startswith(CHANGES)))
+        for trace in traces
     ]
     differ = [len(set(kind)) > 1 for kind in zip(*properties, strict=True)]
     if not any(differ):

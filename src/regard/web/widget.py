@@ -54,12 +54,12 @@ def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
     return calls
 
 
-def check_number(kind: str, value: int | None, numbers: Sequence[int], whose: str) -> int | None:
+def check_number(kind: str, value: int | None, numbers: Sequence[int], owner: str) -> int | None:
     """Return a layer, head, token or call number, counted from 0. None stays None. Raises if the page lacks it."""
     if value is None:
         return None
     if isinstance(value, bool) or not (value in numbers or -len(numbers) <= value < 0):
-        raise SelectionError(f"{kind} {value} is not on the page: {whose} has {page_numbers_in_words(kind, numbers)}")
+        raise SelectionError(f"{kind} {value} is not on the page: {owner} has {page_numbers_in_words(kind, numbers)}")
     return numbers[value] if value < 0 else value
 
 
@@ -175,15 +175,15 @@ class AttentionWidget(anywidget.AnyWidget):
             raise SelectionError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
         if name in ("view", "side", "text") or not self._choices:
             return value
-        layers, whose = [call.layer for call in self._choices[self.text]], repr(self.text)
+        layers, owner = [call.layer for call in self._choices[self.text]], repr(self.text)
         if name == "layer":
-            return check_number("layer", value, sorted(set(layers)), whose)
+            return check_number("layer", value, sorted(set(layers)), owner)
         if name == "token":
-            return check_number("token", value, range(getattr(self._call, TOKENS_OF[self.side])), whose)
-        whose = f"layer {self.layer} of {whose}"
+            return check_number("token", value, range(getattr(self._call, TOKENS_OF[self.side])), owner)
+        owner = f"layer {self.layer} of {owner}"
         if name == "nth":
-            return check_number("call", value, range(layers.count(self.layer)), whose)
-        return check_number("head", value, self._call.heads, whose)
+            return check_number("call", value, range(layers.count(self.layer)), owner)
+        return check_number("head", value, self._call.heads, owner)
 
     @traitlets.observe("text", "layer", "side")
     def _reset_missing_choices(self, change: Any) -> None:
