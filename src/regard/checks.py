@@ -57,8 +57,8 @@ def from_zero(kind: str, number: int, count: int, subject: str) -> int:
     if not is_whole(number):
         raise RegardError(f"{kind}: got {number!r}, expected a whole number: {numbers_there(kind, count, subject)}")
     if not -count <= number < count:
-        behind = f", or -{count} to -1 from the end" if number < 0 and count > 1 else ""
-        raise RegardError(f"{kind} {number} is out of range: {numbers_there(kind, count, subject)}{behind}")
+        hint = f", or -{count} to -1 from the end" if number < 0 and count > 1 else ""
+        raise RegardError(f"{kind} {number} is out of range: {numbers_there(kind, count, subject)}{hint}")
     return number % count
 
 
