@@ -53,11 +53,11 @@ def labelled_occurrences(description: str | None) -> tuple[list[dict], int]:
 def main() -> None:
     rows, top = labelled_occurrences(__doc__)
     import regard
-    from regard.corpus.asking.vectors import WordSpan, embed_places
+    from regard.corpus.asking.vectors import WordSpan, embed_spans
 
     model = regard.load()
     places = [WordSpan(row["text"], row["start"], row["end"]) for row in rows]
-    vectors = embed_places(model, places, [5])[:, 0]
+    vectors = embed_spans(model, places, [5])[:, 0]
     print(f"{len(rows)} occurrences of {len({row['lemma'] for row in rows})} nouns; {machine()}")
     for sense in ("sense", "key"):
         found = precision(vectors, rows, sense, top)

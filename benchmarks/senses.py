@@ -104,14 +104,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     folder = parser.parse_args().folder
     import regard
-    from regard.corpus.asking.vectors import WordSpan, embed_places
+    from regard.corpus.asking.vectors import WordSpan, embed_spans
 
     model = regard.load()
     lines = (folder / "semcor_nouns" / "nouns.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     names, kept, replaced = unambiguous_places(folder)
     places = [[WordSpan(row["text"], row["start"], row["end"]) for row in rows], kept, replaced]
-    in_semcor, with_own, with_made_up = (embed_places(model, each, [5])[:, 0].astype(np.float16) for each in places)
+    in_semcor, with_own, with_made_up = (embed_spans(model, each, [5])[:, 0].astype(np.float16) for each in places)
     lemmas, nouns = np.array([row["lemma"] for row in rows]), np.array(names)
     senses = np.array([row["sense"] for row in rows])
     print(f"{len(rows)} occurrences in SemCor, {len(names)} of unambiguous nouns, {model.name}; {machine()}")

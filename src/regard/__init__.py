@@ -75,7 +75,7 @@ ABOVE |= {  # functions of higher modules, which low classes call through `lazy.
     "trace_parts": "regard.views.show",
     "traces_without": "regard.vision.read",
 }
-__getattr__, _names = lazy_names(__name__, __file__)
+__getattr__, _names = lazy_names(__name__)
 __all__ = [*_names(), "__version__"]
 
 

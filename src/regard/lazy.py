@@ -2,9 +2,9 @@
 
 import ast
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,12 +20,13 @@ def from_above(name: str) -> Any:
     return getattr(import_part(ABOVE.get(name, "regard")), name)
 
 
-def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a package's `__getattr__`, which imports each name when it is first requested, and its `__dir__`.
 
-    The names are those that the package imports for type checkers. package, file: its `__name__` and `__file__`.
+    The names are those that the package imports for type checkers, so its source is needed. package: its `__name__`.
     """
-    block = next(node for node in ast.parse(Path(file).read_text("utf-8")).body if isinstance(node, ast.If))
+    source = inspect.getsource(sys.modules[package])
+    block = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     where = {alias.name: str(node.module) for node in imports for alias in node.names}
 

@@ -62,7 +62,7 @@ def test_only_pickles(tiny: Path) -> None:
     (tiny / SINGLE).unlink()
     (tiny / "pytorch_model.bin.index.json").write_text("{}")
     (tiny / "pytorch_model-00001-of-00002.bin").write_bytes(b"")
-    refused(tiny, r"weights are pickled \(pytorch_model-00001-of-00002.bin\)")
+    refused(tiny, r"the only weights are pickled \(pytorch_model-00001-of-00002.bin\)")
 
 
 def test_an_index_stays_in_its_folder(tiny: Path, original: Path) -> None:

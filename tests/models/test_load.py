@@ -165,7 +165,7 @@ def test_pickled_weights_are_never_read(tiny: Path) -> None:
     (tiny / "model.safetensors").unlink()
     refused(tiny, "no weights, expected model.safetensors")
     torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
-    refused(tiny, r"weights are pickled \(pytorch_model.bin\)")
+    refused(tiny, r"the only weights are pickled \(pytorch_model.bin\)")
     assert not marker.exists()
 
 

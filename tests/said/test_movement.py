@@ -86,8 +86,11 @@ def test_a_move_is_that_to_the_word_whose_range_is_left_furthest(seed: int) -> N
     said, moves = findings(summary), beyond(summary)
     plain_and_few(said)
     named = re.findall(WAY, " ".join(said))
-    for way, word, first, second, low, high in re.findall(BOTH, " ".join(said)):
-        named += [(way, word, first, low, high), (way, word, second, low, high)]
+    for way, word, *cosines, low, high in re.findall(BOTH, " ".join(said)):
+        named += [(way, word, cosine, low, high) for cosine in cosines]
+        for cosine, occurrence in zip(cosines, summary.occurrences, strict=True):
+            assert any(reads(cosine, r.last_hidden_state) for r in summary.references
+                       if (r.word, r.occurrence) == (word, occurrence.label))  # fmt: skip
     assert len(named) == min(len(moves), 2 if len(summary.occurrences) == 2 else 1)
     wanted = (
         [moves[label] for label in sorted(moves)]

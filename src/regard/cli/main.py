@@ -50,7 +50,7 @@ def usage_message(error: Any) -> str:
 
 
 class Verbs(TyperGroup):
-    """The verbs in the order of `HEADINGS`. Errors suggest a verb if it is misspelt or missing."""
+    """The command `regard`. Errors suggest a verb if it is misspelt or missing."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the verb named by the first argument. Raises RegardError with a suggestion if there is none."""

@@ -19,5 +19,5 @@ if TYPE_CHECKING:
     from regard.corpus.settings import Where as Where
     from regard.corpus.store import Store as Store
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = __dir__()

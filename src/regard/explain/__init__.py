@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_steps import head_steps as head_steps
     from regard.explain.weights.sinks import sinks as sinks
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

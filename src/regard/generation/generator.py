@@ -148,7 +148,7 @@ class Generator(ABC, Generic[S]):
         """Continue one prompt, without capturing.
 
         Returns the ids of the whole text, whether its last token is an end token, and the logits of the new tokens to
-        compare with the trace's, or None. begun: the text to continue, which is the prompt or an encoder-decoder's
+        compare with the trace's, or None. prefix: the text to continue, which is the prompt or an encoder-decoder's
         start token.
         """
 
@@ -192,7 +192,7 @@ class Generator(ABC, Generic[S]):
                 "of a pass over the finished text: it isn't a causal model, or changes its input while it writes"
             )
         bound = f"within 1e{math.ceil(math.log10(difference)):+03d} of" if difference else "equal to"
-        return f", and its logits are {bound} those that chose the tokens"
+        return f", and its logits are {bound} those from which the tokens were chosen"
 
     def logits(self, prompt: Encoded, ids: Sequence[int], changes: Sequence[Intervention]) -> Float[Tensor, "1 L V"]:
         """Compute the logits of the text so far (ids) in one pass with the interventions that apply to it."""

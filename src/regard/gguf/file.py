@@ -396,7 +396,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
     """Return a subclass of gguf's reader that skips lists. lists: number of items and of bytes, by offset."""
     package = _gguf_package()
-    placeholder = np.zeros(1, np.uint32)  # placeholder for the items of skipped lists
+    placeholder = np.zeros(1, np.uint32)  # for the items of skipped lists
 
     class ArrayReader(package.GGUFReader):  # type: ignore[name-defined]
         data: Any

@@ -51,9 +51,7 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     if name == INDEX and not os.path.lexists(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
-            raise RegardError(
-                f"{str(folder)!r}: weights are pickled ({pickled[0]}), which can run code. Use safetensors"
-            )
+            raise RegardError(f"{str(folder)!r}: the only weights are pickled ({pickled[0]}): use safetensors")
         raise RegardError(f"{str(folder)!r}: no weights, expected {SINGLE}")
     return [folder / shard for shard in files_in_weight_index(file)] if name.endswith(".json") else [file]
 

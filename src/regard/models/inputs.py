@@ -1,10 +1,10 @@
 """Tokenize the inputs of `Model.trace` (texts, token ids, tensors) and check that they fit the model.
 
-The classes at the top are the types of the keyword arguments of `Model.trace`.
+The classes at the top are the types of the keyword arguments of `Model.trace` and `Model.generate`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.inputs import check_inputs
@@ -41,6 +41,40 @@ class TraceInputs(TraceOptions, total=False):
     words: Sequence[str] | Sequence[Sequence[str]] | None
     window: int | None
     stride: int | None
+
+
+class GenerateOptions(TypedDict, total=False):
+    """Keyword arguments of `Model.generate`. Those from do_sample on are named and used as in transformers."""
+
+    max_new_tokens: int
+    seed: int | None
+    stop: str | Sequence[str]
+    interventions: Sequence[Intervention]
+    statistics: bool | Statistics
+    progress: Callable[[str], None] | None
+    do_sample: bool
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    repetition_penalty: float
+    no_repeat_ngram_size: int
+    min_new_tokens: int
+    num_beams: Literal[1]
+    num_return_sequences: Literal[1]
+    bad_words_ids: list[list[int]]
+    begin_suppress_tokens: list[int]
+    eos_token_id: int | list[int]
+    exponential_decay_length_penalty: tuple[int, float]
+    forced_bos_token_id: int
+    forced_eos_token_id: int | list[int]
+    pad_token_id: int
+    renormalize_logits: bool
+    sequence_bias: Any
+    suppress_tokens: list[int]
 
 
 def read_inputs(

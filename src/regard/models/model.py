@@ -23,7 +23,7 @@ from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images import Fill
 from regard.lazy import from_above
-from regard.models.inputs import TraceInputs, TraceOptions, read_inputs
+from regard.models.inputs import GenerateOptions, TraceInputs, TraceOptions, read_inputs
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -245,13 +245,13 @@ class Model:
     __call__ = trace
 
     @overload
-    def generate(self, prompt: str, **options: Any) -> Generated: ...
+    def generate(self, prompt: str, **options: Unpack[GenerateOptions]) -> Generated: ...  # type: ignore[overload-overlap]
     @overload
-    def generate(self, prompt: Sequence[str], **options: Any) -> list[Generated]: ...
+    def generate(self, prompt: Sequence[str], **options: Unpack[GenerateOptions]) -> list[Generated]: ...
     @overload
-    def generate(self, *, ids: Sequence[int], **options: Any) -> Generated: ...
+    def generate(self, *, ids: Sequence[int], **options: Unpack[GenerateOptions]) -> Generated: ...
     @overload
-    def generate(self, *, ids: Ids, **options: Any) -> Generated | list[Generated]: ...
+    def generate(self, *, ids: Ids, **options: Unpack[GenerateOptions]) -> Generated | list[Generated]: ...
 
     @arguments_named
     def generate(

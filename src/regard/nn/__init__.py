@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from regard.nn import single_head as single_head
     from regard.nn import transformer as transformer
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

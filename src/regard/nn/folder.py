@@ -123,6 +123,7 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
         if tensor.shape != targets[key].shape:
             shape, needed = tuple(tensor.shape), tuple(targets[key].shape)
             raise RegardError(f"{name}: tensor {key!r} has shape {shape}, its config needs {needed}")
+    for key, tensor in tensors.items():
         targets[key].copy_(tensor)
 
 

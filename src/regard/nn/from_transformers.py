@@ -135,6 +135,8 @@ def from_transformers(model: Any) -> Transformer:
 
 def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
+    if getattr(config, "position_embedding_type", "absolute") not in (None, "absolute"):
+        raise no_counterpart("position_embedding_type", config.position_embedding_type)
     if config.is_decoder or config.add_cross_attention:
         raise no_counterpart("is_decoder or add_cross_attention", True)
     head = getattr(getattr(model, "cls", None), "predictions", None)

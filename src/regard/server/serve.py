@@ -136,8 +136,8 @@ class AuthMiddleware:
         """Return whether a request has the token, in its URL, cookie or Authorization header."""
         bearers = [header[7:] for header in request.headers.getlist("authorization") if header.startswith("Bearer ")]
         tokens = [link_token(request), request.cookies.get(self._cookie), *bearers]
-        key = self._token.encode()
-        return any(item is not None and hmac.compare_digest(item.encode("utf-8", "replace"), key) for item in tokens)
+        token = self._token.encode()
+        return any(item is not None and hmac.compare_digest(item.encode("utf-8", "replace"), token) for item in tokens)
 
     def _too_large(self) -> str:
         return f"the request has more than {self._most:,} bytes, the limit"

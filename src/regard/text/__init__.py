@@ -13,4 +13,4 @@ if TYPE_CHECKING:
     from regard.text import tokens as tokens
     from regard.text import words as words
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -252,9 +252,9 @@ def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
         raise RegardError("texts: got only blanks, expected at least one word for the vocabulary")
 
 
-def _check_tokenizer_size(name: str, size: Any, bound: int, use: str = "") -> None:
-    if isinstance(size, bool) or not isinstance(size, int) or size < bound:
-        raise RegardError(f"{name}: got {size!r}, expected an integer of {bound} or more{use and ', for ' + use}")
+def _check_tokenizer_size(name: str, size: Any, minimum: int, use: str = "") -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < minimum:
+        raise RegardError(f"{name}: got {size!r}, expected an integer of {minimum} or more{use and ', for ' + use}")
 
 
 BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}

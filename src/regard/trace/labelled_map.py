@@ -116,7 +116,7 @@ def _of_word(labels: Labels | None, word: Any, size: int, axis: str) -> list[int
 
 
 def _run_of_labelled_rows(places: list[int] | None, index: Any) -> Any:
-    """Return the smallest slice that contains a word's rows or columns, or `given` if there is no word."""
+    """Return the smallest slice that contains a word's rows or columns, or `index` if there is no word."""
     return index if places is None else slice(places[0], places[-1] + 1)
 
 

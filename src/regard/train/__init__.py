@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from regard.train import training as training
     from regard.train import verb as verb
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

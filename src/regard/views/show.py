@@ -23,7 +23,7 @@ from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import put_together, save_page
-from regard.web.assemble import listed, plain_traces
+from regard.web.assemble import LIMIT, listed, plain_traces
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,12 +48,22 @@ class StaticView(Shown):
 def show(
     traces: Any,
     *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    steps: bool | Sequence[int] = False,
+    title: str | None = None,
+    findings: Sequence[str] | None = None,
+    limit: int | None = LIMIT,
     file: str | Path | None = None,
     bare: bool = False,
-    **page_options: Any,
 ) -> "AttentionWidget | StaticView | Path":
     """Show the interactive page of traces or results: what every token attends to.
 
@@ -62,17 +72,17 @@ def show(
     Outside a notebook, writes the file of `regard.save_page`, opens it in a browser, prints its path and returns it.
 
     Args:
-        traces, word, references, control: see `regard.save_page`.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: see
+            `regard.save_page`, also for steps, title, findings and limit.
         file: write this file, even in a notebook. Default: outside notebooks, a file in a temporary folder.
         bare: in a notebook, show only the view that the trait `view` selects, without sentences, tabs and tools.
-        page_options: other arguments of `regard.save_page`, such as `layers`, `heads` and `title`.
 
     Raises:
         RegardError: see `regard.save_page`. Also if bare is set outside a notebook.
     """
-    page_options |= {"word": word, "references": references, "control": control}
+    options: Any = {name: value for name, value in locals().items() if name not in ("traces", "file", "bare")}
     if file is None and in_notebook():
-        page = put_together(traces, **page_options)
+        page = put_together(traces, **options)
         items = [page.title] if is_attention(traces) else listed(traces)
         neutral = None if control is None else listed_traces("control", control)
         parts = shown_parts(items, word, listed_traces("references", references), neutral)
@@ -85,7 +95,7 @@ def show(
         raise RegardError("bare is for the live page in a notebook, not for files")
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
-        save_page(traces, path, **page_options)
+        save_page(traces, path, **options)
     except BaseException:
         if file is None:
             path.parent.rmdir()  # the folder is empty

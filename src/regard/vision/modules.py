@@ -92,7 +92,7 @@ class WatchedSession(Session):
                 elif keep.compare and placed.output is not None:
                     compare_with_definition(comparison, placed, placed.output.transpose(1, 2))
         if keep.attention and keep.layers != NO_LAYERS and not calls:
-            raise RegardError("\n  ".join([f"{self.name}: no layer has self-attention", *notes]))
+            raise RegardError("\n  ".join([f"{self.name}: no layer attends among the tokens that it receives", *notes]))
         if len(stages) > 1:
             keep = replace(keep, layers=frozenset(stage) if keep.layers is None else keep.layers)
             notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_ranges(stages)}.")

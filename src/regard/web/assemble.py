@@ -266,7 +266,7 @@ def _set_opening(
     numbers = list(calls.values()) or [0]
     if layer is not None:
         layer = layer % len(side.attention) if len(side.attention) else layer
-        numbers = [number for (of, _), number in calls.items() if of == layer] or numbers
+        numbers = [number for (call_layer, _), number in calls.items() if call_layer == layer] or numbers
     token = told_token(side, page.findings) if token is None else token
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
 

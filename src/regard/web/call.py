@@ -74,7 +74,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     values = bias[0].detach().float().cpu()
     heads = values.shape[0]
     bands = values.split(max(1, BAND // values.shape[2]), 1)
-    if all(torch.equal(rows, values[:, :1].expand_as(rows)) for rows in bands):  # all rows are equal
+    if values.shape[1] == 1 or all(torch.equal(rows, values[:, :1].expand_as(rows)) for rows in bands):
         keys = values[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
     values = values.expand(heads, length, size)

@@ -126,7 +126,7 @@ def test_what_has_no_exact_split_is_refused_by_name() -> None:
         layer_updates(traced(make_model("diffllama"), IDS), 5)
     trace = traced(make_model("llama"), IDS)
     trace.hidden_states = (trace.hidden_states[0], trace.hidden_states[1] * 1.001, trace.hidden_states[2])
-    with pytest.raises(regard.RegardError, match="layer 1 of llama does something else before its attention"):
+    with pytest.raises(regard.RegardError, match="layer 1 of llama applies another operation before its attention"):
         layer_updates(trace, 5)
     hybrid: Trace = traced(make_model("llama"), IDS)
     hybrid.hidden_states = (*hybrid.hidden_states, hybrid.hidden_states[0], hybrid.hidden_states[1])
@@ -136,7 +136,7 @@ def test_what_has_no_exact_split_is_refused_by_name() -> None:
         hybrid.hidden_states[2],
         hybrid.hidden_states[3],
     )
-    with pytest.raises(regard.RegardError, match="layer 1 of llama does something else before its attention"):
+    with pytest.raises(regard.RegardError, match="layer 1 of llama applies another operation before its attention"):
         layer_updates(hybrid, 5)
     with pytest.raises(regard.RegardError, match="token 13 is out of range"):
         layer_updates(trace, 13)

@@ -1,6 +1,7 @@
 """What was found fits one screen, and every number on it is the summary's; --full has the rest."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import layer_looked_at, summarise
+from regard.explain.vectors.neutral import Neutral
 from regard.explain.wording import called, short_head
 from regard.models.control import trace_control
 from regard.questions.movement import updates_table
@@ -21,6 +23,7 @@ from regard.questions.see.panels import (
     cosines_table,
     cross_attention_tables,
     links_table,
+    references_table,
     text_strips,
 )
 from regard.questions.see.sentences import findings, first_link
@@ -231,6 +234,13 @@ def test_shares_of_a_step_sum_to_one(bank) -> None:
         assert row[1] == step.length
         assert abs(row[2] + row[3] - 1) < 1e-5
         assert [value for _, value in row[4].parts] == [each.share for each in step.attention.top]
+
+
+def test_a_range_has_no_negative_zero_and_may_be_unknown(bank, minilm) -> None:
+    summary = seen(bank, "bank", references=minilm.trace(["river", "money"])).summary
+    ends = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001]), Neutral("money", 12, [None], [None], [None])
+    rows = references_table(replace(summary, neutral=list(ends))).rows
+    assert {row[0]: row[1] for row in rows} == {"river": "0.34 (0.28 to 0.00)", "money": "– (– to –)"}
 
 
 def test_the_numbers_are_the_alignments(tiny_pair) -> None:

@@ -257,8 +257,10 @@ def check_causes(
     contexts = [words_around_occurrence(excerpt) for excerpt in excerpts]
     samples = {}
     for word in words:  # excerpts with this word and another, from which to draw the random word
-        options = [n for n, context in enumerate(contexts) if len(context) > 1 and word in context]
-        samples[word] = set(options if len(options) <= limit else random.choice(options, limit, replace=False).tolist())
+        usable = [n for n, context in enumerate(contexts) if len(context) > 1 and word in context]
+        samples[word] = set(
+            candidates if len(candidates) <= limit else random.choice(candidates, limit, replace=False).tolist()
+        )
     effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # per occurrence, as in `CutEffect`
     excluded = 0
     for number in sorted({n for numbers in samples.values() for n in numbers}):

@@ -127,7 +127,7 @@ def updates_of_places(
             begins = _mean_states(block.residual, places) if isinstance(block, AttentionOutput) else at
             if bool(((begins - at).norm(dim=-1) > TOLERANCE * at.norm(dim=-1)).any()):
                 raise RegardError(
-                    f"steps: layer {layer} of {name} does something else before its {called}, so that its step "
+                    f"steps: layer {layer} of {name} applies another operation before its {called}, so that its step "
                     "has no exact split"
                 )
             splits = contributions_of_places(own, places, layer, part=part)

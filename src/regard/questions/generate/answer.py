@@ -110,7 +110,7 @@ class Writing:
 
 
 def describe_writing(trace: Trace, start: int, ended: str, names: Names, readout: MakeReadout | None = None) -> Writing:
-    """Summarize the text that a causal model wrote after the first `given` tokens of a trace.
+    """Summarize the text that a causal model wrote after the first `start` tokens of a trace.
 
     ended: the reason for the end, a key of `ENDED`. names: spells token ids. readout: makes the model's readout for the
     logit lens.
@@ -134,7 +134,7 @@ def describe_writing(trace: Trace, start: int, ended: str, names: Names, readout
 
 
 def written_tokens(trace: Trace, start: int, names: Names) -> list[WrittenToken]:
-    """List the tokens after the first `given` tokens, with their probabilities and other likely tokens."""
+    """List the tokens after the first `start` tokens, with their probabilities and other likely tokens."""
     tokens = []
     for n, logits in enumerate([] if trace.logits is None else trace.logits[start - 1 : -1], start):
         token, chances = trace.tokens[n], logits.double().softmax(-1)

@@ -141,10 +141,8 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
     low, high = (end(heads, key=lambda head: head.special) for end in (min, max))
     if f"{low.special:.0%}" != f"{high.special:.0%}":
         numbers |= {"low": low.special, "low_head": low.head, "high": high.special, "high_head": high.head}
-    if matrix.pairs:
-        # a link between two different content words is more informative
-        different = (pair for pair in matrix.pairs if pair.query.text.casefold() != pair.key.text.casefold())
-        pair = next((pair for pair in different if pair.query.is_word and pair.key.is_word), matrix.pairs[0])
+    pair = matrix.main_pair
+    if pair is not None:
         query, key = quoted(pair.query.text), quoted(pair.key.text)
         numbers |= {"query": query, "key": f"another {key}" if query == key and "“" in key else key}
         numbers |= {"distance": pair.distance, "way": "ahead" if pair.key.token > pair.query.token else "back"}
@@ -269,6 +267,13 @@ class Matrix(TracesAnswer):
             read = f" read in {band.windows} windows of {band.window} tokens, stride {band.stride}"
         return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {self.whose}"
 
+    @property
+    def main_pair(self) -> FarPair | None:
+        """The strongest distant link between two different content words, which says most, or else the strongest."""
+        different = (pair for pair in self.pairs if pair.query.text.casefold() != pair.key.text.casefold())
+        words = (pair for pair in different if pair.query.is_word and pair.key.is_word)
+        return next(words, self.pairs[0] if self.pairs else None)
+
     def exactness(self) -> list[str]:
         """Return the reason for the layer, if regard chose it."""
         return [self.why] if self.why else []
@@ -289,8 +294,9 @@ class Matrix(TracesAnswer):
         return {name: value for name, value in fields.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view at which the page opens: the map of the strongest distant link, in its head or this one."""
-        head, token = (self.pairs[0].head, self.pairs[0].query.token) if self.pairs else (self.head, None)
+        """Return the view at which the page opens: the map, at the link and head of the first sentence."""
+        pair = self.main_pair
+        head, token = (self.head, None) if pair is None else (pair.head, pair.query.token)
         return {"view": "map", "layer": self.layer, "head": head, "token": token}
 
     def layers(self) -> list[int]:

@@ -22,7 +22,7 @@ from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
 from regard.text.neutral_sentences import SENTENCES
 from regard.text.quoting import quoted, some_of
-from regard.text.tokens import shortened
+from regard.text.tokens import check_texts, shortened
 from regard.trace.status import merge_statuses
 from regard.trace.trace import ShownTrace, Trace
 
@@ -278,7 +278,8 @@ def see(
         references = listed_traces("references", references)
         control = None if control is None else listed_traces("control", control)
     else:
-        plain, words, targets = ([value] if isinstance(value, str) else value for value in (texts, references, target))
+        plain, words = list(check_texts(texts)), list(check_texts(references, "references"))
+        targets = None if target is None else list(check_texts(target, "target"))
         opened: Any = model if isinstance(model, Model) else load(model)
         traces = opened.trace(plain, target=targets, window=window, stride=stride)
         compared = opened.trace(words, target=words if opened.pairs else None) if words else []

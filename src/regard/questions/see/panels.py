@@ -175,7 +175,7 @@ def references_table(summary: Summary) -> Panel:
         row: list[Cell] = [f"{number(value)} {leaves_range(summary, label, word, value) or ''}".rstrip()
                            for label, value in cosines]  # fmt: skip
         if neutral:
-            ends = [values[-1] for values in (neutral[word].mean, neutral[word].low, neutral[word].high)]
+            ends = [curve[-1] for curve in (neutral[word].mean, neutral[word].low, neutral[word].high)]
             row.insert(0, "{} ({} to {})".format(*("–" if end is None else number(end) for end in ends)))
         rows.append([word, *row])
     hidden = len(summary.occurrences) - len(shown)
@@ -216,7 +216,7 @@ def cosines_table(summary: Summary, side: str, name: str) -> Panel:
         note = f"Only pairs with occurrence {first} are shown, of {len(summary.pairs)}. --json has the others. "
     if None not in equal:
         unknown = any(other.word in summary.statuses[other.text].unknown for other in summary.occurrences)
-        note += f"The token embeddings are {'' if all(equal) else 'not '}equal to the last bit."
+        note += "The token embeddings are equal to the last bit." if all(equal) else "Some token embeddings differ."
         note += " The tokenizer does not know the word." * unknown
     states = enumerate(zip(*(pair.hidden_states for pair in pairs), strict=True))
     rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]

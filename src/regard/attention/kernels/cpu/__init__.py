@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from regard.attention.kernels.cpu import tiles as tiles
     from regard.attention.kernels.cpu import vector as vector
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)
