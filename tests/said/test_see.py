@@ -31,6 +31,11 @@ def test_the_heads_named_are_those_of_the_most_distinctive_links(seed: int) -> N
     pair = [own.link for own in seen if own.link is not None and own.label in least]
     shown = pair if len(pair) == 2 else links[:1]
     named = linked(numbers)
+    if len(numbers.summary.texts) == len(seen) == len(links) == 3:  # no room for heads
+        sentence = next(sentence for sentence in findings(numbers.summary) if "unusually" in sentence)
+        assert all(reads(weight, link.weight) and link.text in sentence for weight, link
+                   in zip(re.findall(r"\(([<>]?[\d.]+)\)", sentence), links, strict=True))  # fmt: skip
+        return
     assert len(named) == len(shown)
     for (weight, layer, head), link in zip(named, shown, strict=True):
         assert (int(layer), int(head)) == (link.layer, link.head)

@@ -258,9 +258,7 @@ def check_causes(
     samples = {}
     for word in words:  # excerpts with this word and another, from which to draw the random word
         usable = [n for n, context in enumerate(contexts) if len(context) > 1 and word in context]
-        samples[word] = set(
-            candidates if len(candidates) <= limit else random.choice(candidates, limit, replace=False).tolist()
-        )
+        samples[word] = set(usable if len(usable) <= limit else random.choice(usable, limit, replace=False).tolist())
     effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # per occurrence, as in `CutEffect`
     excluded = 0
     for number in sorted({n for numbers in samples.values() for n in numbers}):

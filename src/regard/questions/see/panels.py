@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 TEXTS, WINDOWS, ALIGNMENTS = 4, 8, 2  # at most this many on the first screen
 ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links, and of reference words
 FULL = 0.30  # weight of a full bar
-SMALLEST_WEIGHT = 0.01  # smaller weights are listed only if they are the largest
 MAX_PAIRS = 16  # of occurrences; if there are more, only pairs with the first occurrence are shown
 
 
@@ -147,21 +146,22 @@ def _predictions_table(summary: Summary, side: str, name: str) -> Panel:
 
 
 def _occurrences_table(summary: Summary) -> Panel:
-    """Return a short table of each occurrence's largest weights and cosine to the first occurrence."""
-    first, place = summary.occurrences[0], layer_looked_at(summary) or 0
+    """Return a short table of each occurrence's most unusual link and cosine to the first occurrence."""
+    first = summary.occurrences[0]
     ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first.label}
     rows: list[list[Cell]] = []
     for occurrence in summary.occurrences[:ROWS]:
-        top = occurrence.attends[place].top if occurrence.attends else []
-        top = [share for n, share in enumerate(top) if not n or share.weight >= SMALLEST_WEIGHT]
-        largest = Shares([(called(s.token, summary.tokens[occurrence.text]), s.weight) for s in top], one_line=True)
-        rows.append([occurrence.label, largest if occurrence.attends else "", ends.get(occurrence.label)])
-    layer = first.attends[place].layer if first.attends else "–"
+        link, tokens = occurrence.link, summary.tokens[occurrence.text]
+        linked: list[Cell] = ["", None, ""]
+        if link is not None:
+            linked = [called(link.token, tokens), link.weight, short_head(link.layer, link.head)]
+        rows.append([occurrence.label, *linked, ends.get(occurrence.label)])
     hidden = len(summary.occurrences) - len(rows)
     return Table(
         name="In short", title="", note=f"{hidden} more occurrences are not shown." if hidden else "",
         rows=rows, screen=True, brief=True,
-        columns=[Column("occurrence"), Column(f"attends to in layer {layer}"), Column(f"cosine to {first.label}", 2)],
+        columns=[*map(Column, ("occurrence", "attends unusually to")), Column("weight", 2), Column("head"),
+                 Column(f"cosine to {first.label}", 2)],
     )  # fmt: skip
 
 

@@ -25,7 +25,9 @@ TABLE: list[list[Template]] = [
      ("{moves} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{moves} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None)],
-    [("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
+    [("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}), {to_2} in {name_2} ({weight_2}) and "
+         "{to_3} in {name_3} ({weight_3}).", None),
+     ("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
          "({weight_2}, {head_2}).", None),
      ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
          "{name_2} ({weight_2}, {head_2}).", None),
@@ -139,18 +141,20 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
 
 
 def _link_facts(summary: Summary) -> dict[str, Any]:
-    """Return the numbers of the sentence on links: the most distinctive link of each least similar occurrence."""
+    """Return the numbers of the sentence on links: the most distinctive link of three texts, or of the two furthest."""
     numbers: dict[str, Any] = {"linked": False}
     ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
     least = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
+    linked = [occurrence.label for occurrence in summary.occurrences if occurrence.link is not None]
+    named_labels = linked if len(summary.texts) == len(summary.occurrences) == len(linked) == 3 else least
     for occurrence in summary.occurrences:
         link, name = occurrence.link, occurrence_name(summary, occurrence.label)
         if link is None:
             continue
         to = numbered(summary.tokens[occurrence.text], link.token)
         named = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
-        if occurrence.label in least:
-            place = least.index(occurrence.label) + 1
+        if occurrence.label in named_labels:
+            place = named_labels.index(occurrence.label) + 1
             numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
             if len(summary.texts) == 1 and (at := summary.occurrences.index(occurrence)) < len(ORDINALS):
                 numbers[f"nth_{place}"] = ORDINALS[at]
