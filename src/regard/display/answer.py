@@ -82,13 +82,13 @@ class Read:
     def of(*traces: "Trace | PairTrace") -> "Read":
         """Return the texts and statuses of traces. The status of a pair is that of its target."""
         texts = [[side.text for side in trace.sides] for trace in traces]
-        both = tuple((text[0], text[1] if len(text) > 1 else None) for text in texts)
+        pairs = tuple((text[0], text[1] if len(text) > 1 else None) for text in texts)
         sides = tuple(
-            (f"{called} {n}", side.status, len(side.tokens))
+            (f"{kind} {n}", side.status, len(side.tokens))
             for n, trace in enumerate(traces, 1)
-            for called, side in zip(("text", "target"), trace.sides, strict=False)
+            for kind, side in zip(("text", "target"), trace.sides, strict=False)
         )
-        return Read(both, tuple(trace.sides[-1].status for trace in traces), sides)
+        return Read(pairs, tuple(trace.sides[-1].status for trace in traces), sides)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,10 +138,10 @@ class Answer(Tabular):
             panels = made(panel for panel in self.listed_panels if panel.screen)
             for n, panel in enumerate(panels):  # leave out columns with details
                 if isinstance(panel, Table) and any(column.detail for column in panel.columns):
-                    shown = [m for m, column in enumerate(panel.columns) if not column.detail]
-                    rows = [[row[m] for m in shown] for row in panel.rows]
-                    total = None if panel.total is None else [panel.total[m] for m in shown]
-                    panels[n] = replace(panel, columns=[panel.columns[m] for m in shown], rows=rows, total=total)
+                    columns = [m for m, column in enumerate(panel.columns) if not column.detail]
+                    rows = [[row[m] for m in columns] for row in panel.rows]
+                    total = None if panel.total is None else [panel.total[m] for m in columns]
+                    panels[n] = replace(panel, columns=[panel.columns[m] for m in columns], rows=rows, total=total)
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
         for side_by_side, group in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
             if side_by_side and not everything:
@@ -253,8 +253,8 @@ class TracesAnswer(Answer):
         choice = choice or assemble.Choice()
         layers = self.layers() if choice.layers is None else choice.layers
         choice = replace(choice, layers=layers, steps=choice.steps or self.steps_of() or False)
-        place: dict[str, Any] = dict(self.opening())
-        title, opening = place.pop("title", None), assemble.Opening(**place)
+        selection: dict[str, Any] = dict(self.opening())
+        title, opening = selection.pop("title", None), assemble.Opening(**selection)
         page = assemble.page_of(self.traces, choice, opening, title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]

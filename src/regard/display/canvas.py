@@ -100,11 +100,11 @@ class Plot(Figure):
             warnings.simplefilter("always")
             super().draw(renderer)
         codes = [int(text.split()[1]) for warned in caught if (text := str(warned.message)).startswith("Glyph ")]
-        lost = dict.fromkeys(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes)
+        missing = dict.fromkeys(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes)
         svg = self.canvas.get_default_filetype() == "svg"
-        then = "The SVG uses the fonts of the reader's computer." if svg else "They are drawn as boxes."
-        if lost:
-            warnings.warn(f"{MISSING}{', '.join(lost)}. {then}", stacklevel=2)
+        note = "The SVG uses the fonts of the reader's computer." if svg else "They are drawn as boxes."
+        if missing:
+            warnings.warn(f"{MISSING}{', '.join(missing)}. {note}", stacklevel=2)
 
 
 @contextmanager
@@ -119,9 +119,9 @@ def as_written(artist: Artist) -> Iterator[None]:
 
 def write_texts_as_they_are(artist: Artist) -> list[str]:
     """Disable TeX and math text in an artist's texts, and set fonts with fallbacks. Returns the sans-serif fonts."""
-    here = fontManager.get_font_names()
-    fonts = [*(name for name in SANS if name in here), *(name for name in FALLBACK_FONTS if name in here)]
-    serif = [*(name for name in SERIF if name in here), *fonts, "serif"]
+    installed = fontManager.get_font_names()
+    fonts = [*(name for name in SANS if name in installed), *(name for name in FALLBACK_FONTS if name in installed)]
+    serif = [*(name for name in SERIF if name in installed), *fonts, "serif"]
     for text in artist.findobj(Text):
         family = serif if text.get_fontfamily()[-1] == "serif" else [*fonts, "sans-serif"]
         text.set(fontfamily=family, usetex=False, parse_math=False)
@@ -220,5 +220,5 @@ def _fix_layout(figure: Figure) -> None:
 
 def all_axes(figure: FigureBase) -> list[Axes]:
     """Return all axes of a figure and of its subfigures."""
-    whole: Any = figure  # the stubs lack .axes
-    return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)
+    untyped: Any = figure  # the stubs lack .axes
+    return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(untyped.axes)

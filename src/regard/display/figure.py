@@ -70,24 +70,24 @@ def _drawing(panel: Panel, small: bool) -> Drawing:
 @_drawing.register
 def _bars(panel: Bars, small: bool) -> Drawing:
     """Return the drawing of horizontal bars: the first parts from the top, with a bar for all others below."""
-    shown, rest = list(panel.parts[:MAX_BARS]), panel.parts[MAX_BARS:]
+    bars, rest = list(panel.parts[:MAX_BARS]), panel.parts[MAX_BARS:]
     if rest and panel.whole is not None:
-        shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
+        bars.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
     cut = f" (first {MAX_BARS} of {len(panel.parts):,})" if rest and panel.whole is None else ""
-    numbers, places = [number for _, number in shown], range(len(shown))
+    numbers, positions = [number for _, number in bars], range(len(bars))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
-    def into(axes: Axes) -> None:
-        axes.barh(places, sizes, color=[_colour_of_number(value, panel.signed) for value in numbers], height=0.75)
-        axes.set_yticks(places, [display_text(name, MAX_NAME) for name, _ in shown])
+    def draw(axes: Axes) -> None:
+        axes.barh(positions, sizes, color=[_colour_of_number(value, panel.signed) for value in numbers], height=0.75)
+        axes.set_yticks(positions, [display_text(name, MAX_NAME) for name, _ in bars])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
-        for place, number, size in zip(places, numbers, sizes, strict=True):
-            left = size < 0
+        for position, number, size in zip(positions, numbers, sizes, strict=True):
+            negative = size < 0
             text = number_text(number, panel.digits, panel.unbounded, panel.signed)
             axes.annotate(
-                text, (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
-                ha="right" if left else "left", fontsize=7,
+                text, (size, position), xytext=(-3 if negative else 3, 0), textcoords="offset points", va="center",
+                ha="right" if negative else "left", fontsize=7,
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
         if panel.unit in {"probability", "weight", "mean weight", "share"}:  # the space beyond 1 is for numbers
@@ -95,7 +95,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
         axes.tick_params(labelsize=8)
         axes.set_xlabel(visible(panel.unit) + cut, fontsize=8)
 
-    return Drawing(7.5, 1.1 + BAR * len(shown), into)
+    return Drawing(7.5, 1.1 + BAR * len(bars), draw)
 
 
 @_drawing.register
@@ -137,7 +137,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
         text = number_text(panel.sums.all, panel.digits, True, panel.signed)
         below.append(f"{panel.sums.name}: {panel.unit} {text}")
 
-    def into(axes: Axes) -> None:
+    def draw(axes: Axes) -> None:
         heatmap(
             axes, values, lines, names, diverging=panel.signed, largest=panel.largest,
             numbers=numbers, labels=(visible(panel.axes[0]), "\n".join(map(visible, below))),
@@ -158,7 +158,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
         if panel.upwards:
             axes.invert_yaxis()
 
-    return Drawing(wide, high + (0.0 if upright else 0.05 * longest) + LINE * (len(below) - 1), into)
+    return Drawing(wide, high + (0.0 if upright else 0.05 * longest) + LINE * (len(below) - 1), draw)
 
 
 def _with_small_parts_joined(panel: Heat) -> Heat:
@@ -185,17 +185,17 @@ def _strip(panel: Strip, small: bool) -> Drawing:
         return _shaded_text(panel, panel.full)
     values = [math.nan if value is None else value for value in panel.values]
     step = max(1, -(-len(values) // MAX_NAMED_COLUMNS))
-    places = range(0, len(values), step)
+    positions = range(0, len(values), step)
 
-    def into(axes: Axes) -> None:
+    def draw(axes: Axes) -> None:
         colours = [_colour_of_number(value, panel.signed) for value in values]
         axes.bar(range(len(values)), values, color=colours, width=0.8)
-        axes.set_xticks(places, [display_text(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
+        axes.set_xticks(positions, [display_text(panel.tokens[n]) for n in positions], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
         axes.set_ylabel(visible(panel.unit), fontsize=8)
 
-    return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, into)
+    return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, draw)
 
 
 def drawn_text_width(text: str) -> int | float:
@@ -205,33 +205,33 @@ def drawn_text_width(text: str) -> int | float:
 
 def _shaded_text(panel: Strip, full: int | float) -> Drawing:
     """Return the drawing of a text in lines. Each token has a background colour, grey for special tokens."""
-    places, x, y = [], 0.0, 0
+    labels, x, y = [], 0.0, 0
     for token in panel.tokens:
         name = display_text(token)
         if x and x + drawn_text_width(name) > ACROSS:
             x, y = 0.0, y + 1
-        places.append((x, y, name))
+        labels.append((x, y, name))
         x += drawn_text_width(name) + 1.5
 
-    def into(axes: Axes) -> None:
-        for n, ((x, y, name), value) in enumerate(zip(places, panel.values, strict=True)):
-            part = min(1.0, max(0.0, (value or 0.0) / full))
-            box = {"fc": (APART if n in panel.special else WEIGHTS)(part), "ec": "none", "pad": 2.5}
-            axes.text(x, y, name, va="center", fontsize=8.5, color="white" if part > DARK else "black", bbox=box)
+    def draw(axes: Axes) -> None:
+        for n, ((x, y, name), value) in enumerate(zip(labels, panel.values, strict=True)):
+            fraction = min(1.0, max(0.0, (value or 0.0) / full))
+            box = {"fc": (APART if n in panel.special else WEIGHTS)(fraction), "ec": "none", "pad": 2.5}
+            axes.text(x, y, name, va="center", fontsize=8.5, color="white" if fraction > DARK else "black", bbox=box)
         legend = f"darkest: {visible(panel.unit)} {number_text(full, panel.digits)} or more"
         legend += " (special tokens and sinks in grey)" * bool(panel.special)
         axes.text(0, y + 1, legend, va="center", fontsize=7)
         axes.set(xlim=(-1, ACROSS + 1), ylim=(y + 1.5, -0.7))
         axes.set_axis_off()
 
-    return Drawing(7.5, 0.7 + 0.27 * (y + 1), into)
+    return Drawing(7.5, 0.7 + 0.27 * (y + 1), draw)
 
 
 @_drawing.register
 def _curves(panel: Curves, small: bool) -> Drawing:
     """Return the drawing of curves: a line per series. If points are means, the range of values is shaded."""
 
-    def into(axes: Axes) -> None:
+    def draw(axes: Axes) -> None:
         for n, curve in enumerate(panel.series):
             colour, dashes = line_style(n)
             marker = "o" if len(curve.x) <= 40 else ""
@@ -243,7 +243,7 @@ def _curves(panel: Curves, small: bool) -> Drawing:
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
 
-    return Drawing(7.5, 3.6, into)
+    return Drawing(7.5, 3.6, draw)
 
 
 @_drawing.register
@@ -254,12 +254,12 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
         groups.setdefault(point.group, []).append(point)
     size = math.sqrt(max(4, min(40, 4000 / max(1, len(panel.points)))))
 
-    def into(axes: Axes) -> None:
+    def draw(axes: Axes) -> None:
         for n, (name, points) in enumerate(groups.items()):
             sign = SIGNS[(n + n // len(LINES)) % len(SIGNS)] if panel.drawn == "groups" else "o"
-            (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
+            (line,) = axes.plot([point.x for point in points], [point.y for point in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
-            marks.set_gid(name)
+            line.set_gid(name)
         if panel.drawn == "groups" and panel.equal:
             _name_groups(axes, groups)
         elif panel.drawn == "groups" and any(groups):
@@ -280,16 +280,16 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
         if panel.equal:
             axes.set_aspect("equal", adjustable="datalim")
 
-    return Drawing(6.5, 5.0, into)
+    return Drawing(6.5, 5.0, draw)
 
 
 def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
     """Write each group's name at the mean of its points, moved up if it would overlap another name."""
-    every = [point for own in groups.values() for point in own]
-    wide, high = (max(values) - min(values) for values in zip(*((each.x, each.y) for each in every), strict=True))
+    points = [point for group in groups.values() for point in group]
+    wide, high = (max(values) - min(values) for values in zip(*((point.x, point.y) for point in points), strict=True))
     gap, lowest = 0.3 * max(wide / 4.0, high / 3.0), -math.inf  # 0.3 inches, in the units of both axes
-    middles = {name: [sum(part) / len(own) for part in zip(*((each.x, each.y) for each in own), strict=True)]
-               for name, own in groups.items()}  # fmt: skip
+    middles = {name: [sum(values) / len(group) for values in zip(*((point.x, point.y) for point in group), strict=True)]
+               for name, group in groups.items()}  # fmt: skip
     for name, (x, y) in sorted(middles.items(), key=lambda item: item[1][1]):
         lowest = max(y, lowest + gap)
         colour = line_style([*groups].index(name))[0]
@@ -298,9 +298,9 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
                       arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5} if lowest > y else None)  # fmt: skip
 
 
-def _colour_of_number(number: int | float, both: bool) -> str:
-    """Return a number's colour: red above 0 and blue below for numbers of `both` signs, otherwise one colour."""
-    return (canvas.MORE if number >= 0 else canvas.LESS) if both else canvas.BAR
+def _colour_of_number(number: int | float, signed: bool) -> str:
+    """Return a number's colour: red above 0 and blue below if numbers are `signed`, otherwise one colour."""
+    return (canvas.MORE if number >= 0 else canvas.LESS) if signed else canvas.BAR
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:
@@ -312,34 +312,34 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
         raise RegardError("plot: this answer has no picture, name a panel")
     grids: list[tuple[str, int, list[Panel]]] = []  # group, number of columns, panels of equal width
     for (group, heat), run in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
-        each = list(run)
-        grids += [(group, min(GRID_COLUMNS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
-    drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
-    wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
+        tiles = list(run)
+        grids += [(group, min(GRID_COLUMNS, len(tiles)), tiles)] if heat else [(group, 1, [panel]) for panel in tiles]
+    blocks = [[drawn(panel, across > 1) for panel in tiles] for _, across, tiles in grids]
+    wide = max(max(item.wide for item in block) * across for (_, across, _), block in zip(grids, blocks, strict=True))
     rows: list[Row] = []
-    for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
-        above = [title] if n == 0 else []
+    for n, ((group, across, tiles), block) in enumerate(zip(grids, blocks, strict=True)):
+        lines = [title] if n == 0 else []
         if group and (n == 0 or grids[n - 1][0] != group):
-            above = [*above, group]
-        names = [("" if len(panels) == 1 else panel.title, untold(panel, panel.title, title)) for panel in each]
+            lines = [*lines, group]
+        names = [("" if len(panels) == 1 else panel.title, untold(panel, panel.title, title)) for panel in tiles]
         highs = [
-            max(own[k].high + LINE * len(names[k][1]) // 60 for k in range(first, min(first + across, len(own))))
-            for first in range(0, len(own), across)
+            max(block[k].high + LINE * len(names[k][1]) // 60 for k in range(start, min(start + across, len(block))))
+            for start in range(0, len(block), across)
         ]
-        rows.append(Row(sum(highs) + 0.22 * len(above), partial(_paint_row, own, names, above, across, highs, wide)))
+        rows.append(Row(sum(highs) + 0.22 * len(lines), partial(_paint_row, block, names, lines, across, highs, wide)))
     return stack_rows_in_figure(rows, wide)
 
 
 def _paint_row(
-    drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
-    highs: Sequence[float], wide: float, part: FigureBase, place: SubplotSpec,
+    drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], lines: Sequence[str], across: int,
+    highs: Sequence[float], wide: float, subfigure: FigureBase, spec: SubplotSpec,
 ) -> None:  # fmt: skip
     """Draw panels into their subfigure. across: number of panels side by side. highs: heights of the rows in inches."""
-    cells = place.subgridspec(len(highs), across, height_ratios=highs)
-    for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
-        axes = part.add_subplot(cells[divmod(n, across)])
-        each.paint(axes)
+    cells = spec.subgridspec(len(highs), across, height_ratios=highs)
+    for n, (drawing, name) in enumerate(zip(drawings, names, strict=True)):
+        axes = subfigure.add_subplot(cells[divmod(n, across)])
+        drawing.paint(axes)
         title_axes(axes, *name, wide / across)
-    if above:
-        size = min(12.0, *(wide * 125 / max(1, len(line)) for line in above))
-        part.suptitle("\n".join(map(visible, above)), x=0.01, ha="left", fontsize=size, fontweight="bold")
+    if lines:
+        size = min(12.0, *(wide * 125 / max(1, len(line)) for line in lines))
+        subfigure.suptitle("\n".join(map(visible, lines)), x=0.01, ha="left", fontsize=size, fontweight="bold")

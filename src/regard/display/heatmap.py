@@ -38,18 +38,18 @@ def heatmap(
 ) -> None:  # fmt: skip
     """Draw a matrix into axes, as a heat map with a colour bar. Cells without a number (NaN) are hatched."""
     values = matrix.detach().cpu().double().numpy()
-    known = values[np.isfinite(values)]
-    largest = max(largest or float(abs(known).max(initial=0.0)), 1e-12)
-    low, colours = (-largest, DIFFERENCES) if diverging else (min(0.0, float(known.min(initial=0.0))), WEIGHTS)
-    if known.size < values.size:
+    finite = values[np.isfinite(values)]
+    largest = max(largest or float(abs(finite).max(initial=0.0)), 1e-12)
+    low, colours = (-largest, DIFFERENCES) if diverging else (min(0.0, float(finite.min(initial=0.0))), WEIGHTS)
+    if finite.size < values.size:
         axes.patch.set(hatch="////", facecolor="white", edgecolor="0.8")
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=largest, interpolation="nearest")
     if rows is not None:
-        named = [n for n, name in enumerate(rows) if name]
-        axes.set_yticks(named, [rows[n] for n in named])
+        ticks = [n for n, name in enumerate(rows) if name]
+        axes.set_yticks(ticks, [rows[n] for n in ticks])
     if columns is not None:
-        named = [n for n, name in enumerate(columns) if name]
-        axes.set_xticks(named, [columns[n] for n in named], rotation=90 if max(map(len, columns), default=0) > 3 else 0)
+        ticks = [n for n, name in enumerate(columns) if name]
+        axes.set_xticks(ticks, [columns[n] for n in ticks], rotation=90 if max(map(len, columns), default=0) > 3 else 0)
     axes.tick_params(labelsize=8)
     axes.set_title(title, fontsize=10)
     axes.set_ylabel(labels[0], fontsize=8)
@@ -63,8 +63,8 @@ def heatmap(
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
     write_texts_as_they_are(axes)  # the user's axes may have TeX enabled
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
-    if diverging and known.size:  # show only the colours of signs that occur
-        bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)
+    if diverging and finite.size:  # show only the colours of signs that occur
+        bar.ax.set_ylim(low if finite.min() < 0 else 0, largest if finite.max() > 0 or finite.min() == 0 else 0)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(unit, fontsize=8)
 
@@ -81,7 +81,7 @@ def paint_heatmap(
         raise RegardError(f"axes: got {type(axes).__name__}, expected matplotlib's Axes, or None for new ones")
     head = None if head is None else from_zero("head", head, heads, "the map has")
     head = 0 if heads == 1 else head
-    whose = f"mean of {heads} heads" if head is None else f"head {head}"
+    heads_name = f"mean of {heads} heads" if head is None else f"head {head}"
     if axes is None:
         import matplotlib.pyplot as plt
 
@@ -90,11 +90,11 @@ def paint_heatmap(
     if max(length, size) <= MAX_NAMED_TOKENS:
         matrix = weights.dense().mean(0) if head is None else weights[head]
         rows, columns = ([display_text(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
-        heatmap(axes, matrix, rows, columns, title=f"{name}, {whose}", labels=("query", "key"))
+        heatmap(axes, matrix, rows, columns, title=f"{name}, {heads_name}", labels=("query", "key"))
         return axes
     pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
     matrix = pooled.mean(0) if head is None else pooled[head]
-    title = f"{name}, {whose}: {length} × {size}, a cell is the mean of its weights"
+    title = f"{name}, {heads_name}: {length} × {size}, a cell is the mean of its weights"
     heatmap(axes, matrix, title=title, labels=("query", "key"))
     return axes
 
@@ -111,11 +111,11 @@ def paint_patches(
     head = head if head is None else from_zero("head", head, heads, "the map has")
     query = 0 if query is None and grid.first and length == size else query
     if query is None:
-        attention, who = weights.received() / length, f"mean of {length} queries"
+        attention, query_name = weights.received() / length, f"mean of {length} queries"
     else:
         query = from_zero("query position", query, length, f"{name} has")
         attention = weights[:, query]
-        who = f"query {query}" + f" ({grid.tokens()[query].text})" * (length == size)
+        query_name = f"query {query}" + f" ({grid.tokens()[query].text})" * (length == size)
     row = attention.mean(0) if head is None else attention[head]
     heat = row[grid.first :].unflatten(0, (grid.rows, grid.columns))
     if axes is None:
@@ -128,6 +128,6 @@ def paint_patches(
     image = heat_over_picture(axes, heat.cpu().double().numpy(), float(heat.max()), (0.0, width, height, 0.0))
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03).set_label("weight", fontsize=8)
     axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
-    whose = f"mean of {heads} heads" if head is None else f"head {head}"
-    axes.set_title(f"{name}, {whose}, {who}\n{grid}", fontsize=10)
+    heads_name = f"mean of {heads} heads" if head is None else f"head {head}"
+    axes.set_title(f"{name}, {heads_name}, {query_name}\n{grid}", fontsize=10)
     return axes

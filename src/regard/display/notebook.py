@@ -32,17 +32,17 @@ def parts_html(parts: Iterable[RenderableType]) -> str:
 
 
 def tokens_html(
-    tokens: Sequence[str], values: Sequence[float | None], title: str, apart: Sequence[int] = (), full: float = 0.0
+    tokens: Sequence[str], values: Sequence[float | None], title: str, special: Sequence[int] = (), full: float = 0.0
 ) -> str:
     """Return the HTML of a text. Each token's background is as strong as its number, which a tooltip shows.
 
-    apart: special tokens, shown in grey. full: the number of the strongest colour, 0 for the largest of other tokens.
+    special: tokens shown in grey. full: the number of the strongest colour, 0 for the largest of other tokens.
     """
-    full = full or max((value or 0.0 for n, value in enumerate(values) if n not in apart), default=0.0) or 1.0
+    full = full or max((value or 0.0 for n, value in enumerate(values) if n not in special), default=0.0) or 1.0
     spans = []
     for n, (token, value) in enumerate(zip(tokens, values, strict=True)):
-        part = round(65 * min(1.0, max(0.0, (value or 0.0) / full)))
-        shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
+        percent = round(65 * min(1.0, max(0.0, (value or 0.0) / full)))
+        shade = f"color-mix(in srgb,{'#888' if n in special else '#2b7bba'} {percent}%,transparent)"
         number = "" if value is None else f' title="{value:.2f}"'
         spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
     if "full bar" not in title and any(value is not None for value in values):
@@ -76,8 +76,8 @@ def _table_html(table: Table) -> str:
     def row(cells: Iterable[RenderableType], kind: str, style: str) -> str:
         css = f"font-weight:{style or 'normal'};padding:.1em .6em;vertical-align:top;text-align"
         sided = zip(sides, map(_text_html, cells), strict=True)
-        made = [f'<{kind} style="{css}:{side}">{cell.strip()}</{kind}>' for side, cell in sided]
-        return f"<tr>{''.join(made)}</tr>"
+        tags = [f'<{kind} style="{css}:{side}">{cell.strip()}</{kind}>' for side, cell in sided]
+        return f"<tr>{''.join(tags)}</tr>"
 
     lines = zip(*(column.cells for column in table.columns), strict=True)
     body = [row(cells, "td", str(table_row.style or "")) for table_row, cells in zip(table.rows, lines, strict=True)]
@@ -92,11 +92,11 @@ def _text_html(text: RenderableType) -> str:
     assert isinstance(styled, Text)
     styled = styled.copy()
     styled.stylize_before(styled.style)
-    made = []
+    spans = []
     for letters, style, _ in styled.render(console):
         css = style.get_html_style().replace("#800000", "#d0453a").replace("#008080", "#2b7bba") if style else ""
-        made.append(f'<span style="{css}">{escape(letters)}</span>' if css else escape(letters))
-    return "".join(made)
+        spans.append(f'<span style="{css}">{escape(letters)}</span>' if css else escape(letters))
+    return "".join(spans)
 
 
 def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
@@ -110,9 +110,9 @@ def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
         values = ["–" if (value := row[name]) is None else value for name in names]
         cells = [f"{value:z.3f}" if isinstance(value, float) else visible(str(value)) for value in values]
         table.add_row(*map(Text, cells))
-    left = len(rows) - MOST_ROWS
-    note = [Text(f"… and {left} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
-    return [table, *(note if left > 0 else [])]
+    hidden = len(rows) - MOST_ROWS
+    note = [Text(f"… and {hidden} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
+    return [table, *(note if hidden > 0 else [])]
 
 
 def calls_html(calls: Calls) -> str:

@@ -35,14 +35,14 @@ class Pen:
         self.axes.set_axis_off()
 
     def text(
-        self, x: Real, y: Real, said: str, size: Real, colour: str = INK, align: str = "left", *,
+        self, x: Real, y: Real, text: str, size: Real, colour: str = INK, align: str = "left", *,
         bold: bool = False, serif: bool = False, room: Real = float("inf"), **more: Any,
     ) -> Real:  # fmt: skip
         """Write a text on a baseline, in a smaller size if it doesn't fit the room. Returns its width in points."""
-        size = min(size, max(SMALLEST, size * room / max(1.0, text_width(said, size, bold, serif))))
-        self.axes.text(x, y, said, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
+        size = min(size, max(SMALLEST, size * room / max(1.0, text_width(text, size, bold, serif))))
+        self.axes.text(x, y, text, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
                        fontfamily="serif" if serif else "sans-serif", **more)  # fmt: skip
-        return text_width(said, size, bold, serif)
+        return text_width(text, size, bold, serif)
 
     def runs(self, x: Real, y: Real, runs: Sequence[Run], size: Real, room: Real) -> None:
         """Write several texts on one line, in a smaller size if they don't fit the room."""
@@ -54,18 +54,18 @@ class Pen:
                     self.text(x, y, word, part * size, colour, bold=bold)
                 x += text_width(word, part * size, bold)
 
-    def headline(self, said: Sequence[str], runs: Sequence[Run] = ()) -> None:
+    def headline(self, sentences: Sequence[str], runs: Sequence[Run] = ()) -> None:
         """Write a slide's title, by default the first sentence with grey parentheses, and other sentences below."""
-        parts = filter(None, re.split(r"(\([^)]*\))", said[0]))
+        parts = filter(None, re.split(r"(\([^)]*\))", sentences[0]))
         plain = [(part, *((GREY, False, 0.62) if part.startswith("(") else (INK, True, 1.0))) for part in parts]
         self.runs(24, 42, runs or plain, 20, self.wide - 48)
-        self.runs(24, 64, [(" ".join(said[1:]), GREY, False, 1.0)], 11, self.wide - 48)
+        self.runs(24, 64, [(" ".join(sentences[1:]), GREY, False, 1.0)], 11, self.wide - 48)
 
     def title(
-        self, x: Real, y: Real, said: str, room: Real, under: str = "", sizes: tuple[Real, Real] = (11.0, 8.6)
+        self, x: Real, y: Real, text: str, room: Real, under: str = "", sizes: tuple[Real, Real] = (11.0, 8.6)
     ) -> Real:
         """Write a panel's name, and below it how to read the panel. Returns the y at which the panel begins."""
-        self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
+        self.text(x, y + sizes[0] * 0.8, text, sizes[0], bold=True, room=room)
         self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
         return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
 
@@ -82,8 +82,8 @@ class Pen:
 
     def inset(self, x: Real, y: Real, wide: Real, high: Real, size: Real = 8.0) -> Axes:
         """Return new axes at a position, without a frame. size: the size of their grey tick labels in points."""
-        place = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
-        axes = self.part.add_axes(place, facecolor="none")
+        bounds = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
+        axes = self.part.add_axes(bounds, facecolor="none")
         axes.spines[:].set_visible(False)
         axes.tick_params(labelsize=size, labelcolor=GREY, color=RULE, length=0, pad=2)
         return axes
@@ -110,8 +110,8 @@ class Pen:
         for axis, labels, room in ((axes.yaxis, names[0], high / rows), (axes.xaxis, names[1], wide / columns)):
             letters = 1 if rotation or axis is axes.yaxis else max(map(len, labels), default=1) * 0.75
             step = -(-size * letters // room) if labels else 1
-            places = range(0, len(labels), max(1, int(step)))
-            axis.set_ticks([n + 0.5 for n in places], [labels[n] for n in places])
+            positions = range(0, len(labels), max(1, int(step)))
+            axis.set_ticks([n + 0.5 for n in positions], [labels[n] for n in positions])
         if rotation:
             axes.tick_params(axis="x", rotation=rotation)
             for label in axes.get_xticklabels():
@@ -119,10 +119,10 @@ class Pen:
         return axes
 
 
-def mark(axes: Axes, x: Real, y: Real | None, which: int, colour: str, size: Real, ground: str) -> None:
+def mark(axes: Axes, x: Real, y: Real | None, text: int, colour: str, size: Real, ground: str) -> None:
     """Draw a point: a circle for the first text, a square for the second. If y is None, draw nothing."""
     if y is not None:
-        axes.plot([x], [y], "os"[which], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
+        axes.plot([x], [y], "os"[text], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
 
 
 def frame(axes: Axes, x: Real, y: Real, wide: Real = 1, high: Real = 1, line: Real = 1.8) -> None:
@@ -143,12 +143,12 @@ def ribbon(x0: Real, x1: Real, wide: Real, lift: Real, up: int, unit: Real) -> l
 
 
 @lru_cache(maxsize=4096)
-def text_width(said: str, size: Real, bold: bool = False, serif: bool = False) -> Real:
+def text_width(text: str, size: Real, bold: bool = False, serif: bool = False) -> Real:
     """Return the width of a text in points, including blanks at its ends."""
     family = [name for name in (*(SERIF if serif else SANS), *FALLBACK_FONTS) if name in fontManager.get_font_names()]
     font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about characters that no font has: drawing also warns
         measure = text_to_path.get_text_width_height_descent
-        whole, ends = (measure(text, font, ismath=False)[0] for text in (f"|{said}|", "||"))
-    return float(whole - ends) * size / 100
+        total, ends = (measure(text, font, ismath=False)[0] for text in (f"|{text}|", "||"))
+    return float(total - ends) * size / 100

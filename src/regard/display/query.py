@@ -38,8 +38,8 @@ def option(
     help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: the allowed values. shown:
     the default in words. needed: for a required option, its description in the error message.
     """
-    known = {"help": help, "metavar": metavar or "|".join(among), "among": tuple(among), "least": least, "most": most}
-    return field(default=default, metadata=known | {"shown": "required" if needed else shown, "needed": needed})
+    details = {"help": help, "metavar": metavar or "|".join(among), "among": tuple(among), "least": least, "most": most}
+    return field(default=default, metadata=details | {"shown": "required" if needed else shown, "needed": needed})
 
 
 def option_name(name: str) -> str:
@@ -75,16 +75,16 @@ class Query:
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Raise RegardError for wrong options, without a model. texts, targets: the number of texts and targets."""
         for item in fields(self):
-            value, known, name = getattr(self, item.name), item.metadata, called(item.name)
-            among, least, most = known["among"], known["least"], known["most"]
-            if value is None and known["needed"]:
-                raise RegardError(f"{name} is needed: {known['needed']}")
+            value, metadata, name = getattr(self, item.name), item.metadata, called(item.name)
+            among, low, high = metadata["among"], metadata["least"], metadata["most"]
+            if value is None and metadata["needed"]:
+                raise RegardError(f"{name} is needed: {metadata['needed']}")
             if value is not None and among and value not in among:
                 raise RegardError(f"{name}: got {value!r}, expected one of {', '.join(among)}")
             if isinstance(value, str) and not value.strip():
-                raise RegardError(f"{name} is empty: pass a {(known['metavar'] or item.name).lower()}")
-            if isinstance(value, int | float) and not least <= value <= most:
-                needs = f"{least} or more" if most == inf else f"{least} to {'2^63 - 1' if most == MAX_SEED else most}"
+                raise RegardError(f"{name} is empty: pass a {(metadata['metavar'] or item.name).lower()}")
+            if isinstance(value, int | float) and not low <= value <= high:
+                needs = f"{low} or more" if high == inf else f"{low} to {'2^63 - 1' if high == MAX_SEED else high}"
                 raise RegardError(f"{name}: got {value}, expected {needs}")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
@@ -105,7 +105,7 @@ class Query:
         """Return the answer to the question for traces of a model. progress: called during slow computations."""
         raise NotImplementedError
 
-    def need(self, name: str, other: str, called: Called, why: str = "") -> None:
+    def need(self, name: str, other: str, called: Called, reason: str = "") -> None:
         """Raise RegardError if an option is set without another that it needs. called: names fields for users."""
         if getattr(self, name) is not None and getattr(self, other) is None:
-            raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")
+            raise RegardError(f"{called(name)} needs {called(other)}{': ' if reason else ''}{reason}")

@@ -45,14 +45,14 @@ class _NumberFormatter(string.Formatter):
 
 def sentences(table: Sequence[Sequence[Template]], numbers: Numbers, most: int = MAX_SENTENCES) -> list[str]:
     """Fill the first template that applies in each group. Returns at most `most` sentences."""
-    written = []
+    filled = []
     for group in table:
-        for template, holds in group:
+        for template, condition in group:
             names = [name for _, name, _, _ in string.Formatter().parse(template) if name]
-            if all(numbers.get(name) is not None for name in names) and (holds is None or holds(numbers)):
-                written.append(capital(_NumberFormatter().vformat(template, (), numbers)))
+            if all(numbers.get(name) is not None for name in names) and (condition is None or condition(numbers)):
+                filled.append(capital(_NumberFormatter().vformat(template, (), numbers)))
                 break
-    return written[:most]
+    return filled[:most]
 
 
 def axis_names(panel: Heat) -> tuple[list[str], list[str]]:

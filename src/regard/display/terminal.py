@@ -92,11 +92,11 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     names = [visible(token) if strip.running else display_text(token, 1000) for token in strip.tokens]
     before = f"{strip.label}  " if strip.label else ""
     lines, used = list[list[int]]([[]]), 0
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if used and used + len(name) > width - len(before):
             lines.append([])
             used = 0
-        lines[-1].append(place)
+        lines[-1].append(position)
         used += len(name) + len(gap)
     first = 0
     if len(lines) > MAX_LINES and strip.marked:
@@ -104,19 +104,19 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
         first = max(0, min(middle - 1, len(lines) - MAX_LINES))
     parts: list[RenderableType] = []
     for n, line in enumerate(lines[first : first + MAX_LINES]):
-        written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
-        under = Text(" " * len(before))
-        for place in line:
-            dimmed = place in strip.special or (strip.running and strip.values[place] is None)
+        name_line = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
+        bar_line = Text(" " * len(before))
+        for position in line:
+            dimmed = position in strip.special or (strip.running and strip.values[position] is None)
             special = "dim" if dimmed else ""
-            written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
-            written.append(gap)
-            size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
-            value = strip.values[place]
+            name_line.append(names[position], style="bold underline magenta" if position in strip.marked else special)
+            name_line.append(gap)
+            size = len(names[position].rstrip(" ↵")) if strip.running else len(names[position])
+            value = strip.values[position]
             bars = " " * size if value is None else terminal_height_characters([value], strip.full or 1.0) * size
-            under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
-        has = [strip.values[place] for place in line] if strip.running else strip.values
-        parts += [written, under] if any(value is not None for value in has) else [written]
+            bar_line.append(bars + " " * (len(names[position]) - size) + gap, special or "cyan")
+        values = [strip.values[position] for position in line] if strip.running else strip.values
+        parts += [name_line, bar_line] if any(value is not None for value in values) else [name_line]
     hidden = len(lines) - MAX_LINES
     if hidden > 0:
         note = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
@@ -143,8 +143,8 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
         cells = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in rows]
         widths, bars = _widths_with_room(panel, cells, width)
         grid, names = _grid_with_bars(panel, rows, cells, widths, bars), [c.name for c in panel.columns[len(widths) :]]
-    left = len(panel.rows) - top
-    missing = [f"{left:,} more row{'s' * (left > 1)}" if left > 0 else ""]
+    hidden = len(panel.rows) - top
+    missing = [f"{hidden:,} more row{'s' * (hidden > 1)}" if hidden > 0 else ""]
     missing += [f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}"] if names else []
     return panel_section(panel, grid, *_note_line(panel), *left_out(missing, more))
 
@@ -190,26 +190,26 @@ def _grid_of_contexts(panel: Table, marked: Sequence[int], rows: Sequence[Sequen
     cells = [[f"…{cell[1 - TEXT :]}" if len(cell) > TEXT else cell for cell in row] for row in cells]
     sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
     room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
-    made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
-    made |= {n: _aligned_contexts([row[n] for row in rows], room) for n in marked}
+    texts: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
+    texts |= {n: _aligned_contexts([row[n] for row in rows], room) for n in marked}
     grid = columns()
     for column in panel.columns:
         grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
     for n in range(len(rows)):
-        grid.add_row(*(made[column][n] for column in range(len(panel.columns))))
+        grid.add_row(*(texts[column][n] for column in range(len(panel.columns))))
     return grid
 
 
 def _aligned_contexts(cells: Sequence[Cell], room: int) -> list[Text]:
     """Return words in context as lines in which the words are aligned, with as much context as fits the room."""
-    words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
-    form = max(cell_len(word) for _, word, _ in words)
+    contexts = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
+    form = max(cell_len(word) for _, word, _ in contexts)
     room = max(MIN_COLUMN, room - form)
-    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
+    before, after = (max(cell_len(context[n]) for context in contexts) for n in (0, 2))
     before = min(before, max(room // 2, room - after))
     after = min(after, room - before)
     lines = []
-    for left, word, right in words:
+    for left, word, right in contexts:
         line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
         lines.append(line.append(word, style="bold").append(right[: after + form - cell_len(word)]))
     return lines
@@ -227,8 +227,8 @@ def _grid_of_named_numbers(panel: Table, rows: Sequence[Sequence[Cell]], width: 
     barred = any(column.bar for column in panel.columns) and room - SHARES >= MIN_COLUMN + APART
     room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
     cells = [
-        [in_lines(cell, room) if isinstance(cell, Shares) else text for cell, text in zip(row, written, strict=True)]
-        for row, written in zip(rows, texts, strict=True)
+        [in_lines(cell, room) if isinstance(cell, Shares) else text for cell, text in zip(row, row_texts, strict=True)]
+        for row, row_texts in zip(rows, texts, strict=True)
     ]
     return _grid_with_bars(panel, rows, cells, [None] * len(panel.columns), size)
 
@@ -260,25 +260,25 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
     sizes = [column_and_folded_width(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
     text = [column.digits is None for column in panel.columns]
     room, count = width - SET_IN, sum(column.bar for column in panel.columns)
-    wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
-    widths, left = [whole for whole, _ in sizes], room - total_column_width(wanted)
-    longest = min(BAR, left // count - APART) if count else 0
+    limited = [min(full, TEXT) if is_text else full for (full, _), is_text in zip(sizes, text, strict=True)]
+    widths, remaining = [full for full, _ in sizes], room - total_column_width(limited)
+    longest = min(BAR, remaining // count - APART) if count else 0
     longest = longest if longest >= SHORT else 0
     bars = (longest + APART) * count if longest else 0
-    if total_column_width(wanted) > room:
-        known = [(*size, is_text) for size, is_text in zip(sizes, text, strict=True)]
-        least = [min(whole, MIN_COLUMN) if is_text else folded for whole, folded, is_text in known]
-        kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
-        widths = [whole if is_text else folded for whole, folded, is_text in known[:kept]]
-    most = min(max(widths, default=0), room)  # cells of the widest column of text
-    while most > MIN_COLUMN and total_column_width(_folded_column_widths(widths, text, most)) + bars > room:
-        most -= 1
-    return _folded_column_widths(widths, text, most), longest
+    if total_column_width(limited) > room:
+        entries = [(*size, is_text) for size, is_text in zip(sizes, text, strict=True)]
+        min_widths = [min(full, MIN_COLUMN) if is_text else folded for full, folded, is_text in entries]
+        kept = max([1, *(n for n in range(1, len(min_widths) + 1) if total_column_width(min_widths[:n]) <= room)])
+        widths = [full if is_text else folded for full, folded, is_text in entries[:kept]]
+    max_width = min(max(widths, default=0), room)  # cells of the widest column of text
+    while max_width > MIN_COLUMN and total_column_width(_folded_column_widths(widths, text, max_width)) + bars > room:
+        max_width -= 1
+    return _folded_column_widths(widths, text, max_width), longest
 
 
-def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
-    """Return the widths of columns, limiting text columns to `most`."""
-    return [min(width, most) if is_text else width for width, is_text in zip(widths, text, strict=False)]
+def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], max_width: int) -> list[int]:
+    """Return the widths of columns, limiting text columns to `max_width`."""
+    return [min(width, max_width) if is_text else width for width, is_text in zip(widths, text, strict=False)]
 
 
 def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:
@@ -299,8 +299,8 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
     """Return a list with a line that names the omitted parts and where to find them, or an empty list."""
-    named = [part for part in parts if part]
-    return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []
+    names = [part for part in parts if part]
+    return [Text(f"Not shown: {' and '.join(names)} (see {more})", style="dim")] if names else []
 
 
 COLUMN_NAME = 10  # maximum cells of a word in a heat map's column name
@@ -333,8 +333,8 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
         grid.add_row(Text(other_panel_parts_name(len(rest)), style="dim"), write(sum(value for _, value in rest)), "")
     if panel.whole is not None:
         grid.add_row(Text("sum", style="bold"), write(panel.whole), "")
-    left = f"{len(rest):,} smaller ones" if rest and panel.whole is None else ""
-    return panel_section(panel, grid, *left_out([left], more))
+    omitted = f"{len(rest):,} smaller ones" if rest and panel.whole is None else ""
+    return panel_section(panel, grid, *left_out([omitted], more))
 
 
 @drawn.register
@@ -348,11 +348,11 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     cells = [[number_text(value, digits, panel.signed or panel.unbounded) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)
-    room, widths = width - SET_IN, [whole for whole, _ in sizes]
+    room, widths = width - SET_IN, [full for full, _ in sizes]
     if total_column_width([first, *widths]) > room:
         widths = [folded for _, folded in sizes]
-    far = [max((abs(row[n] or 0.0) for row in panel.values), default=0.0) for n in range(len(names))]
-    order = sorted(range(len(names)), key=lambda n: -far[n])
+    maxima = [max((abs(row[n] or 0.0) for row in panel.values), default=0.0) for n in range(len(names))]
+    order = sorted(range(len(names)), key=lambda n: -maxima[n])
     count = max(
         [1, *(n for n in range(len(order) + 1) if total_column_width([first, *(widths[m] for m in order[:n])]) <= room)]
     )
@@ -361,11 +361,11 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     grid.add_column(panel.axes[0], justify="right", width=first, overflow="fold")
     for n in kept:
         grid.add_column(names[n], justify="right", width=widths[n], overflow="fold")
-    largest = panel.largest or max(far, default=0.0)
+    largest = panel.largest or max(maxima, default=0.0)
     for r, (name, row, texts) in enumerate(zip(down, panel.values, cells, strict=True)):
-        shown = [None if (r, n) in panel.grey else row[n] for n in kept]
+        values = [None if (r, n) in panel.grey else row[n] for n in kept]
         grid.add_row(name, *(_number_in_colour(value, texts[n], largest, panel.signed)
-                             for n, value in zip(kept, shown, strict=True)))  # fmt: skip
+                             for n, value in zip(kept, values, strict=True)))  # fmt: skip
     more_columns = len(names) - len(kept)
     missing = left_out([f"{more_columns:,} columns with smaller numbers" if more_columns else ""], more)
     return panel_section(panel, grid, *_note_line(panel), *missing)
@@ -385,9 +385,9 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
              if (value := panel.values[n]) is not None]  # fmt: skip
     parts.sort(key=lambda part: -abs(part[1]))
-    whole = sum(value for _, value in parts) if panel.signed else None
+    total = sum(value for _, value in parts) if panel.signed else None
     bars = Bars(
-        name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole,
+        name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=total,
         signed=panel.signed, unbounded=panel.unbounded, digits=panel.digits,
     )  # fmt: skip
     return _bars(bars, width, top, more)
@@ -401,10 +401,10 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
         bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
         step = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
         points = max(1, round(step * len(curve.x) / len(bars)))
-        what = f"one {panel.x}" if points == 1 else f"the largest value of about {points} {panel.x}s"
+        meaning = f"one {panel.x}" if points == 1 else f"the largest value of about {points} {panel.x}s"
         line = Text(f"  {terminal_height_characters(bars, panel.full)}", style="cyan")
         cut = " or more" * (max(bars) > panel.full)
-        legend = f"Each bar is {what}. A full bar is {number_text(panel.full, panel.digits)} {panel.y}{cut}."
+        legend = f"Each bar is {meaning}. A full bar is {number_text(panel.full, panel.digits)} {panel.y}{cut}."
         lines = [Text(text, style="dim") for text in (legend, visible(panel.caption)) if text]
         return panel_section(panel, line, *lines)
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))
@@ -417,8 +417,8 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
             terminal_height_characters(resampled_for_terminal([abs(y) for y in known], CURVE), full),
             *ends,
         )
-    left = len(panel.series) - top
-    return panel_section(panel, grid, *left_out([f"{left:,} more lines" if left > 0 else ""], more))
+    hidden = len(panel.series) - top
+    return panel_section(panel, grid, *left_out([f"{hidden:,} more lines" if hidden > 0 else ""], more))
 
 
 @drawn.register
@@ -427,11 +427,11 @@ def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
     followed = {point.after for point in panel.points}
     ends = [point for n, point in enumerate(panel.points) if point.after is None or n not in followed]
     rows: list[list[Cell]] = [[point.label, point.group, point.x, point.y] for point in ends]
-    called = [Column(panel.called.label), Column(panel.called.group)]
-    called += [Column(axis, 2, unbounded=True) for axis in (panel.x, panel.y)]
-    return draw_table(Table(name=panel.name, title=panel.title, columns=called, rows=rows), width, top, more)
+    table_columns = [Column(panel.called.label), Column(panel.called.group)]
+    table_columns += [Column(axis, 2, unbounded=True) for axis in (panel.x, panel.y)]
+    return draw_table(Table(name=panel.name, title=panel.title, columns=table_columns, rows=rows), width, top, more)
 
 
-def _number_in_colour(value: Number, text: str, largest: float, both: bool) -> Text:
+def _number_in_colour(value: Number, text: str, largest: float, signed: bool) -> Text:
     strong = value is not None and abs(value) >= STRONG * largest
-    return Text(text, style=("bold red" if both and (value or 0) > 0 else "bold cyan") if strong else "dim")
+    return Text(text, style=("bold red" if signed and (value or 0) > 0 else "bold cyan") if strong else "dim")

@@ -36,9 +36,9 @@ def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> N
 
 def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[str]:
     """Return the plain lines of parts, as they are printed outside a terminal."""
-    no: Any = {"highlight": False, "color_system": None, "force_terminal": False, "force_jupyter": False}
+    options: Any = {"highlight": False, "color_system": None, "force_terminal": False, "force_jupyter": False}
     text = io.StringIO()
-    print_terminal_parts(parts, Console(width=width, file=text, **no))
+    print_terminal_parts(parts, Console(width=width, file=text, **options))
     return text.getvalue().splitlines()
 
 
@@ -73,9 +73,9 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
     if sums:
         verdict = "sum to the model's input within" if max(sums) < 1e-3 else "miss part of the model's input: up to"
         lines.append(f"embeddings  components {verdict} {max(sums):.1e}")
-    for name, what in (("unknown", "to the tokenizer"), ("dropped", "by the tokenizer")):
+    for name, phrase in (("unknown", "to the tokenizer"), ("dropped", "by the tokenizer")):
         parts = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, name)]
-        lines.append(f"{name:<12}" + (f"{some_of(parts, MAX_NAMED_PARTS)} ({what})" if parts else "none"))
+        lines.append(f"{name:<12}" + (f"{some_of(parts, MAX_NAMED_PARTS)} ({phrase})" if parts else "none"))
     lines += [f"note        {note}" for note in note_sentences(statuses)]
     texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
     lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
@@ -87,13 +87,13 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
 
     texts: the name, status and number of tokens of each text.
     """
-    some = [text for text in texts if text[1].unknown]
-    if not some:
+    affected = [text for text in texts if text[1].unknown]
+    if not affected:
         return []
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
-              for name, status, tokens in some]  # fmt: skip
-    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {some[0][1].model}: "
+              for name, status, tokens in affected]  # fmt: skip
+    pieces = list(dict.fromkeys(piece for _, status, _ in affected for piece in status.unknown))
+    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {affected[0][1].model}: "
     warning += some_of([quoted(short(piece, 12)) for piece in pieces], MAX_NAMED_PIECES)
     warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
     return [Text(warning, style="yellow"), Text()]
@@ -111,18 +111,18 @@ def sentences(texts: Sequence[str]) -> RenderableType:
     return shown
 
 
-def terminal_bar(value: float, full: float, both: bool, room: int) -> Text:
+def terminal_bar(value: float, full: float, signed: bool, room: int) -> Text:
     """Return a bar of at most `room` cells, whose length is the value as a fraction of `full`.
 
-    both: for numbers of both signs, the bar is red above 0, and blue and lighter below 0.
+    signed: for numbers of both signs, the bar is red above 0, and blue and lighter below 0.
     """
     if room < 1 or not full > 0 or not abs(value) > 0:
         return Text()
     eighths = round(min(1.0, abs(value) / full) * room * 8)
     bar = Text("█" * (eighths // 8) + PARTS[eighths % 8].strip(), style="cyan")
-    if both and value < 0:  # also distinct without colours
+    if signed and value < 0:  # also distinct without colours
         bar = Text("▒" * bar.cell_len)
-    bar.stylize("red" if both and value >= 0 else "cyan")
+    bar.stylize("red" if signed and value >= 0 else "cyan")
     return bar
 
 
