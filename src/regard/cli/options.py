@@ -54,11 +54,11 @@ def number(
     """Return an option whose value is a whole number from `least` to `most`."""
 
     def read(value: str | int) -> int:
-        whole = whole_number_option_value(value)
-        if not least <= whole <= most:
+        integer = whole_number_option_value(value)
+        if not least <= integer <= most:
             needs = f"{least} or more" if most == math.inf else f"{least} to {most}"
-            raise RegardError(f"{name}: got {whole}, expected {needs}")
-        return whole
+            raise RegardError(f"{name}: got {integer}, expected {needs}")
+        return integer
 
     return option(name, default, read)
 

@@ -73,7 +73,7 @@ def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
     arrays = {}
     for name in column_names(rows):
         values = [row.get(name) for row in rows]
-        arrays[name] = pa.array(values, None if any(each is not None for each in values) else pa.string())
+        arrays[name] = pa.array(values, None if any(value is not None for value in values) else pa.string())
     with whole(file) as temporary:
         pq.write_table(pa.table(arrays), temporary, compression="zstd")
 
@@ -95,11 +95,11 @@ class PageFile:
     steps: bool = False
 
     @staticmethod
-    def of(file: Path | None, given: Sequence[str]) -> "PageFile":
-        """Return the page file for --html and --html-with. given: such as "steps,layers=0,3-5"."""
-        if given and file is None:
+    def of(file: Path | None, options: Sequence[str]) -> "PageFile":
+        """Return the page file for --html and --html-with. options: such as "steps,layers=0,3-5"."""
+        if options and file is None:
             raise RegardError("--html-with needs --html: it chooses what goes into that file")
-        parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
+        parts = [part.strip() for text in options for part in re.split(r",(?!\s*\d)", text)]
         layers = None
         for part in parts:
             name, _, numbers = part.partition("=")
@@ -169,11 +169,11 @@ class Outputs:
         answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Page and traces can raise
         RegardError, so the page is built before anything is written, and traces are written first.
         """
-        page, own, saved = None, self.html, self.save
-        if own.file is not None:
+        page, page_file, saved = None, self.html, self.save
+        if page_file.file is not None:
             from regard.web.assemble import Choice
 
-            page = answer.page(Choice(own.layers, steps=own.steps))
+            page = answer.page(Choice(page_file.layers, steps=page_file.steps))
         if saved.file is not None:
             from regard.trace.file import save
 
@@ -181,12 +181,12 @@ class Outputs:
                 traces, saved.file, layers=saved.layers, dtype=saved.dtype,
                 attention_outputs=saved.attention_outputs,
             )  # fmt: skip
-        if page is not None and own.file is not None:
+        if page is not None and page_file.file is not None:
             from regard.web.html_file import write_page
 
             if page.optional:
                 print(page.optional, file=sys.stderr)
-            write_page(page, own.file)
+            write_page(page, page_file.file)
         notes: list[str] = answer.draw(self.figure) if self.figure is not None else []
         if self.csv is not None:
             write_csv(answer.rows(), self.csv)
@@ -230,14 +230,14 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
     """
     declared = inspect.signature(_outputs_of_options).parameters
     names = [name for group in groups for name in GROUPS[group]]
-    own = [declared[name] for name in names]
+    options = [declared[name] for name in names]
     offered = tuple(group.partition(" ")[0] for group in groups)
 
     def decorate(verb: Verb) -> Verb:
         signature = inspect.signature(verb)
         parameters = list(signature.parameters.values())
         at = list(signature.parameters).index(PARAMETER)
-        parameters[at : at + 1] = [each.replace(kind=parameters[at].kind) for each in own]
+        parameters[at : at + 1] = [parameter.replace(kind=parameters[at].kind) for parameter in options]
 
         @functools.wraps(verb)
         def with_files(*first: object, **values: Any) -> None:
@@ -292,9 +292,9 @@ def report(
     console, errors = consoles(outputs.json)
     statuses = [status for status in answer.about.statuses if status.model]
     more = options_for_more(answer, top, outputs.offered, everything)
-    last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], answer.exactness())
+    ending = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], answer.exactness())
     parts = answer.shown(console.width, ALL_ROWS if top is None else top, "--json", everything=bool(everything))
-    print_terminal_parts([*first, *parts, last], console)
+    print_terminal_parts([*first, *parts, ending], console)
     if any(outputs.files):
         print_written_files(console, errors, outputs.files, notes)
 
@@ -311,8 +311,8 @@ def options_for_more(
     rest = [panel.name for panel in panels if not panel.screen]
     offered = [f"--{file}" for file in MORE if file in files]
     details = any(column.detail for panel in panels if isinstance(panel, Table) for column in panel.columns)
-    named = rest if len(rest) < COUNTED else [f"{len(rest)} more tables"]
-    named = [*named, *["all columns"] * (details and not rest)]
-    every = [f"--full ({', '.join(named)})"] if everything is False and named else []
-    written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
-    return ", ".join([*ranked, *every, *written])
+    names = rest if len(rest) < COUNTED else [f"{len(rest)} more tables"]
+    names = [*names, *["all columns"] * (details and not rest)]
+    full = [f"--full ({', '.join(names)})"] if everything is False and names else []
+    outputs = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
+    return ", ".join([*ranked, *full, *outputs])

@@ -52,21 +52,21 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     try:
         # with `--json -`, only JSON goes to standard output
         printed = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
-        with watch(copy=any(outputs.files), keep=KEPT_CALLS) as seen, redirect_stdout(printed):
-            seen.update(opened)
+        with watch(copy=any(outputs.files), keep=KEPT_CALLS) as watched, redirect_stdout(printed):
+            watched.update(opened)
             code = 0 if opened else _run_script(script, arguments or [])
     except RegardError:
-        if seen:
+        if watched:
             raise
-    if not seen and not code:
-        raise seen.nothing_seen(f"run: {script} computed no attention", ". ")
+    if not watched and not code:
+        raise watched.nothing_seen(f"run: {script} computed no attention", ". ")
     screen, errors = consoles(outputs.json)
-    screen.print(repr(seen), markup=False, soft_wrap=True)
-    if seen:
+    screen.print(repr(watched), markup=False, soft_wrap=True)
+    if watched:
         from regard.views.save_page import put_together
 
-        media: Any = {"draw": partial(_draw_calls, seen), "to_json": partial(_write_calls, seen)}
-        calls = SimpleNamespace(**media, page=lambda _: put_together(seen))
+        media: Any = {"draw": partial(_draw_calls, watched), "to_json": partial(_write_calls, watched)}
+        calls = SimpleNamespace(**media, page=lambda _: put_together(watched))
         notes = outputs.write(calls)
         print_written_files(screen, errors, outputs.files, notes)
     raise typer.Exit(code)
@@ -97,19 +97,19 @@ def _run_script(script: Path, arguments: list[str]) -> int:
     return 0
 
 
-def _write_calls(seen: "WatchedCalls", file: Path) -> None:
+def _write_calls(watched: "WatchedCalls", file: Path) -> None:
     """Write the watched calls to a JSON file, with the weights of small calls."""
     calls: list[dict[str, Any]] = []
-    for call in seen.values():
+    for call in watched.values():
         row = {"path": call.path, "nth": call.nth, "how": call.how, "shape": call.source.shape, "where": call.where}
         small = math.prod(call.source.shape) <= MAX_WRITTEN_WEIGHTS
         calls.append(row | {"weights": call.weights.dense() if small else None})
-    others = {"passed_over": list(seen.others()), "notes": seen.notes}
+    others = {"passed_over": list(watched.others()), "notes": watched.notes}
     data = {"format": "regard run", "version": JSON_VERSION, "calls": calls, **others}
     write_json(plain_json_values(data), file, indent=1)
 
 
-def _draw_calls(seen: "WatchedCalls", file: Path) -> list[str]:
+def _draw_calls(watched: "WatchedCalls", file: Path) -> list[str]:
     from regard.views.plot import write_plot_of_calls
 
-    return write_plot_of_calls(seen, file)
+    return write_plot_of_calls(watched, file)

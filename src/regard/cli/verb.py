@@ -56,15 +56,15 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
         call = signature.bind(**arguments)
         call.apply_defaults()
         values = call.arguments
-        read = {option: values[option] for option in inputs if values[option] is not None}
-        if isinstance(read.get("texts"), str):
-            read["texts"] = [read["texts"]]
-        if "-" in read.get("texts", ()) and kind.texts[0] != "FILE":
-            read["texts"] = [read_standard_input() if text == "-" else text for text in read["texts"]]
-        asked = {field.name: values[field.name] for field in fields(kind)}
-        asked |= {field.name: tuple(asked[field.name] or ()) for field in fields(kind) if field.default == ()}
-        source = Source(**read, load=start.load_model)
-        ask(name, kind(**asked), source, values[PARAMETER], values.get("everything"))
+        source_args = {option: values[option] for option in inputs if values[option] is not None}
+        if isinstance(source_args.get("texts"), str):
+            source_args["texts"] = [source_args["texts"]]
+        if "-" in source_args.get("texts", ()) and kind.texts[0] != "FILE":
+            source_args["texts"] = [read_standard_input() if text == "-" else text for text in source_args["texts"]]
+        settings = {field.name: values[field.name] for field in fields(kind)}
+        settings |= {field.name: tuple(settings[field.name] or ()) for field in fields(kind) if field.default == ()}
+        source = Source(**source_args, load=start.load_model)
+        ask(name, kind(**settings), source, values[PARAMETER], values.get("everything"))
 
     verb.__signature__, verb.__doc__ = signature, kind.__doc__  # type: ignore[attr-defined]
     return writes(*kind.files)(verb)
@@ -85,11 +85,11 @@ def keyword_parameter(name: str, annotation: Any, default: Any = None) -> Parame
 
 def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
     """Return the verb's parameter for an option of a query. field, kind: the query's field and its type."""
-    known, name, default = field.metadata, option_name(field.name), field.default
+    metadata, name, default = field.metadata, option_name(field.name), field.default
     metavar, text = OPTIONS.get(name, (None, ""))
-    settings: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
+    settings: dict[str, Any] = {"help": metadata["help"] or text, "metavar": metadata["metavar"] or metavar}
     numbers = kind in (tuple[int, ...], tuple[int, ...] | None)
-    settings |= {"show_default": known["shown"] or True, "parser": options.whole_numbers if numbers else None}
+    settings |= {"show_default": metadata["shown"] or True, "parser": options.whole_numbers if numbers else None}
     if kind == tuple[str, ...]:
         kind, default = list[str] | None, None
     elif kind == tuple[int, ...] | None:
@@ -104,7 +104,7 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         raise RegardError(f"--model is needed: {query.needs_model}")
     query.check_source(source, name, outputs)
     with waiting(outputs, "Loading and tracing …") as status:
-        answer = query.run(source, lambda done, every: status.update(f"Answering … {done / every:.0%}"))
+        answer = query.run(source, lambda done, total: status.update(f"Answering … {done / total:.0%}"))
     if outputs.shape != "slide":
         answer = replace(answer, shape=outputs.shape)  # type: ignore[call-arg]
     if outputs.save.file is not None and outputs.save.layers is None:
