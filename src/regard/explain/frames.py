@@ -46,12 +46,12 @@ class Tabular(Shown):
 
 def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
     """Convert a table to a `pandas.DataFrame`, or stack several tables of one kind in one frame."""
-    given = list(tables) if isinstance(tables, Iterable) else [tables]
-    for each in given:
-        if not isinstance(each, Tabular):
-            raise RegardError(f"to_frame: got {type(each).__name__}, expected a result of regard.explain")
+    results = list(tables) if isinstance(tables, Iterable) else [tables]
+    for result in results:
+        if not isinstance(result, Tabular):
+            raise RegardError(f"to_frame: got {type(result).__name__}, expected a result of regard.explain")
     try:
         import pandas
     except ImportError:
         raise RegardError("to_frame needs pandas, which is not installed: pip install 'regard[pandas]'") from None
-    return pandas.DataFrame([row for each in given for row in each.rows()])
+    return pandas.DataFrame([row for result in results for row in result.rows()])

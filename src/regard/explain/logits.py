@@ -60,8 +60,8 @@ def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tup
     """
     last = len(trace.tokens) - 1
     if is_causal(trace):
-        places: list[tuple[int, str | None]] = [(tokens[-1], label) for label, tokens in words]
-        return places if any(token == last for token, _ in places) else [*places, (last, None)]
+        positions: list[tuple[int, str | None]] = [(tokens[-1], label) for label, tokens in words]
+        return positions if any(token == last for token, _ in positions) else [*positions, (last, None)]
     masks = [n for n, t in enumerate(trace.tokens) if t.special and t.end > t.start and "mask" in t.text.lower()]
     return [(token, label) for label, tokens in words for token in tokens] + [(n, None) for n in masks]
 
@@ -82,14 +82,14 @@ def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Cand
 
 def names_of(*traces: Trace) -> Names:
     """Return a function that spells a token id as the traces' tokenizer, file or texts do, or else as its number."""
-    known = {token.id: token.text for trace in traces for token in trace.tokens}
+    texts = {token.id: token.text for trace in traces for token in trace.tokens}
     names_of_ids = next((trace.names for trace in traces if trace.names is not None), None)
     if names_of_ids is not None and not isinstance(names_of_ids, Spelled):
         return names_of_ids
     for trace in traces:
         if isinstance(trace.names, Spelled):
-            known |= trace.names.known
-    return Spelled(known)
+            texts |= trace.names.known
+    return Spelled(texts)
 
 
 def predict(
@@ -97,9 +97,9 @@ def predict(
 ) -> Prediction:
     """Return the prediction at or after one token of a trace with logits."""
     assert trace.logits is not None
-    found = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
+    likeliest = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
     after = None if trace.labels else is_causal(trace)
-    return Prediction(text, token, trace.tokens[token].text, after, occurrence, found)
+    return Prediction(text, token, trace.tokens[token].text, after, occurrence, likeliest)
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ class LogitLens(Tabular):
 
     def rows(self) -> list[Row]:
         """Return one row per state and candidate: the candidate's rank from 1 ("place"), id, text and probability."""
-        own: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
+        common: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
         return [
-            own | {"state": layer.state, "place": place}
+            common | {"state": layer.state, "place": rank}
             | {"id": candidate.id, "candidate": candidate.text, "probability": candidate.probability}
             for layer in self.layers
-            for place, candidate in enumerate(layer.candidates, 1)
+            for rank, candidate in enumerate(layer.candidates, 1)
         ]  # fmt: skip
 
 
@@ -167,16 +167,16 @@ def logit_lens(
 
 
 def lens_layers(
-    readout: Readout, trace: Trace, row: int, own: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
+    readout: Readout, trace: Trace, row: int, model_logits: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
 ) -> tuple[list[LensLayer], float]:
     """Return each hidden state's prediction at a row, and how far the logits of the last state are from the model's.
 
-    readout: the model's, from any trace. own: the model's logits. chosen: the id whose rank and probability to keep.
+    readout: the model's, from any trace. model_logits: the model's. chosen: the id whose rank and probability to keep.
     """
     states = torch.stack([state[row] for state in trace.hidden_states])
     # The last state is read both first and last, to detect final layers that depend on the position.
     logits = readout(torch.cat([states[-1:], states]))
-    difference = readout.check(logits[[0, -1]], own)
+    difference = readout.check(logits[[0, -1]], model_logits)
     layers = [
         LensLayer(n, candidates(logits[n + 1], names, top), 1 + int((chances > chances[chosen]).sum()),
               float(chances[chosen]))

@@ -52,8 +52,8 @@ class OffsetSums:
 
     def cell_means(self, heads: int = 1) -> list[list[float | None]]:
         """Compute each cell's mean weight over its pairs, None without pairs. heads: the heads in each sum."""
-        means, there = (self.sums / (heads * self.pairs.clamp(min=1)))[:, :-1], (self.pairs[:-1] > 0).tolist()
-        return [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()]
+        means, has_pairs = (self.sums / (heads * self.pairs.clamp(min=1)))[:, :-1], (self.pairs[:-1] > 0).tolist()
+        return [[mean if pairs else None for mean, pairs in zip(row, has_pairs, strict=True)] for row in means.tolist()]
 
 
 class BandSums(OffsetSums):
@@ -105,14 +105,14 @@ class Distant:
         chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
         if len(chosen) > self.count:
             chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
-        for weight, *spot in zip(*(x[chosen].tolist() for x in (weights, heads, rows, cols)), strict=True):
-            self._best.setdefault((spot[0], spot[1], spot[2]), weight)
-        order = sorted(self._best, key=lambda spot: (-self._best[spot], spot))
-        self._best = {spot: self._best[spot] for spot in order[: self.count]}
+        for weight, *cell in zip(*(x[chosen].tolist() for x in (weights, heads, rows, cols)), strict=True):
+            self._best.setdefault((cell[0], cell[1], cell[2]), weight)
+        order = sorted(self._best, key=lambda cell: (-self._best[cell], cell))
+        self._best = {cell: self._best[cell] for cell in order[: self.count]}
 
     def found(self) -> list[tuple[float, int, int, int]]:
         """Return the largest distant weights as (weight, head, query, key), the largest first."""
-        return [(weight, *spot) for spot, weight in self._best.items()]
+        return [(weight, *cell) for cell, weight in self._best.items()]
 
 
 def whole_map(
@@ -133,12 +133,12 @@ def whole_map(
     best = Distant(far, count)
     heads, length, _ = values.shape
     query = torch.arange(length, device=values.device)[:, None]
-    apart = (query - keys).abs() > far
-    counts = (keys >= 0) & apart & ~special[keys.clamp(min=0)] & ~special[query]
+    distant = (query - keys).abs() > far
+    counts = (keys >= 0) & distant & ~special[keys.clamp(min=0)] & ~special[query]
     spot = counts.nonzero()
     best.offer(values[counts], spot[:, 0], spot[:, 1], keys[counts])
-    left = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
-    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5 allows for rounding of float32 sums
+    remaining = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
+    hidden = torch.minimum(values[..., -1], remaining + 1e-5)  # 1e-5 allows for rounding of float32 sums
     hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # nothing is hidden, or the query is special
     step = max(1, BLOCK // length)
     for head in range(heads):
@@ -161,10 +161,10 @@ def offer_rows(
 ) -> None:
     """Offer a head's weights on distant keys in some whole rows to `best`."""
     keys = torch.arange(weights.shape[1], device=weights.device)
-    near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
-    spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()
-    found = weights[spot[:, 0], spot[:, 1]]
-    best.offer(found, torch.full_like(spot[:, 0], head), rows[spot[:, 0]] + shift, spot[:, 1] + shift)
+    excluded = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
+    spot = ((weights >= best.least) & (weights > 0) & ~excluded).nonzero()
+    values = weights[spot[:, 0], spot[:, 1]]
+    best.offer(values, torch.full_like(spot[:, 0], head), rows[spot[:, 0]] + shift, spot[:, 1] + shift)
 
 
 @dataclass(frozen=True)

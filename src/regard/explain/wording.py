@@ -70,10 +70,10 @@ def signed(value: float, form: str = ".2f") -> str:
     return "+" + text if value > 0 and float(text) != 0 else text
 
 
-def exactly_split(parts: str, whole: str, error: float) -> str:
+def exactly_split(parts: str, total: str, error: float) -> str:
     """Report how exactly components sum to a whole. error: relative to the sum of their absolute values."""
     size = f"{error:.1e} of their total size"
-    return f"The {parts} sum to the {whole} within {size}. Normalization statistics are frozen."
+    return f"The {parts} sum to the {total} within {size}. Normalization statistics are frozen."
 
 
 def named(tokens: Sequence[Token], number: int) -> str:
@@ -126,13 +126,13 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
     return [place]
 
 
-def place_in(trace: Trace, given: str) -> Place:
+def place_in(trace: Trace, name: str) -> Place:
     """Return the place that a user names: a word, or a token's number if the text has no such word."""
     try:
-        return trace.word(given)[0] if len(trace.word(given)) == 1 else given
+        return trace.word(name)[0] if len(trace.word(name)) == 1 else name
     except RegardError:
-        if given.isdecimal():
-            return int(given)
+        if name.isdecimal():
+            return int(name)
         raise
 
 

@@ -74,9 +74,9 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
         ways = " or ".join(map(repr, STACKS))
         needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
         raise RegardError(f"removal: part: got {part!r}, but {trace.sides[0].status.model} needs {needs}")
-    own = trace.sides[0 if part == "encoder" else -1]
-    across = [_hide_place(trace.sides[-1], own, place, "cross")] if part == "encoder" else []
-    return [_hide_place(own, own, place, part), *across]
+    side = trace.sides[0 if part == "encoder" else -1]
+    across = [_hide_place(trace.sides[-1], side, place, "cross")] if part == "encoder" else []
+    return [_hide_place(side, side, place, part), *across]
 
 
 def _hide_place(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
@@ -95,7 +95,7 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _mean_ranks(values: Sequence[float]) -> Float[Tensor, " n"]:
-    given = torch.tensor(values, dtype=torch.float64)
-    _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
+    numbers = torch.tensor(values, dtype=torch.float64)
+    _, inverse, counts = numbers.unique(return_inverse=True, return_counts=True)
     last = counts.cumsum(0).double()
     return (last - (counts - 1) / 2)[inverse]

@@ -98,11 +98,11 @@ class Contributions(Tabular):
 
     def sources(self) -> Float[Tensor, "S M"]:
         """Return each source's contribution, summed over heads, (S, M). Kobayashi et al. (2020) compare their norms."""
-        given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
-        each = self._weights.shape[0] // self._values.shape[0]
+        total = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
+        group_size = self._weights.shape[0] // self._values.shape[0]
         for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
-            given.addmm_(weights[:, None] * self._values[head // each], projection.T)
-        return given
+            total.addmm_(weights[:, None] * self._values[head // group_size], projection.T)
+        return total
 
 
 def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None = None) -> Contributions:
@@ -141,8 +141,8 @@ def contributions_of_places(
         raise RegardError(f"contributions of layer {layer}: the trace doesn't contain its values")
     try:
         return split(maps[layer][:, [row for rows in places for row in rows]], value, block, places)
-    except InexactError as apart:
-        raise InexactError(f"{name}: {apart}") from None
+    except InexactError as error:
+        raise InexactError(f"{name}: {error}") from None
 
 
 def split(
@@ -201,13 +201,13 @@ def split(
 
     results, start, factor = list[Contributions](), 0, scale * inner
     for rows in places:
-        own, start = slice(start, start + len(rows)), start + len(rows)
-        u = (w[:, own] * factor[own]).mean(1)  # (H, S), mean over rows, each scaled by its norm statistics
-        kept, vector = (scale[own] * residual[own]).mean(0), computed[own].mean(0)
-        biases, toward = (factor[own] * bias).mean(0) + shift, vector / (vector @ vector)
+        span, start = slice(start, start + len(rows)), start + len(rows)
+        u = (w[:, span] * factor[span]).mean(1)  # (H, S), mean over rows, each scaled by its norm statistics
+        kept, vector = (scale[span] * residual[span]).mean(0), computed[span].mean(0)
+        biases, toward = (factor[span] * bias).mean(0) + shift, vector / (vector @ vector)
         results.append(Contributions(
             residual=kept, residual_share=float(kept @ toward), bias=biases, bias_share=float(biases @ toward),
-            vector=vector, error=float(error[own].max()), _weights=u, _values=v, _projection=projection,
+            vector=vector, error=float(error[span].max()), _weights=u, _values=v, _projection=projection,
         ))  # fmt: skip
     return results
 
@@ -228,10 +228,10 @@ def given_by_sources(
         shares += weight * (toward @ out @ value.T)
         total.addmm_(weight @ value, out.T)
     best = shares.abs().sort(descending=True, stable=True).indices[:, :top]
-    given = toward.new_zeros(best.numel(), toward.shape[1])
+    vectors = toward.new_zeros(best.numel(), toward.shape[1])
     for weight, value, out in heads:
-        given.addmm_((weight.gather(1, best)[..., None] * value[best]).flatten(0, 1), out.T)
-    return shares.cpu(), best.cpu(), given.norm(dim=1).view(best.shape).cpu(), total.cpu()
+        vectors.addmm_((weight.gather(1, best)[..., None] * value[best]).flatten(0, 1), out.T)
+    return shares.cpu(), best.cpu(), vectors.norm(dim=1).view(best.shape).cpu(), total.cpu()
 
 
 def _to_float64(tensor: Tensor) -> Tensor:
@@ -262,8 +262,8 @@ def contribution_norms(
     if not adds_up(weights, values, output):
         return None
     projection = output.weight.detach().cpu().double().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
-    own = values.detach().cpu().double().repeat_interleave(len(projection) // len(values), 0)
-    return ((own @ (projection.mT @ projection)) * own).sum(-1).clamp_min(0).sqrt().float()
+    vectors = values.detach().cpu().double().repeat_interleave(len(projection) // len(values), 0)
+    return ((vectors @ (projection.mT @ projection)) * vectors).sum(-1).clamp_min(0).sqrt().float()
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
@@ -297,9 +297,9 @@ def rollout(
                 f"rollout: the map of layer {number} is {weights.shape[1]} × {weights.shape[2]} for {length} tokens; "
                 "it needs self-attention, with queries and keys in one text"
             )
-    wanted = [tokens_of(trace, place) for place in (range(length) if places is None else places)]
-    rows = torch.zeros(len(wanted), length, dtype=torch.float64, device=maps[0].device)
-    for row, tokens in zip(rows, wanted, strict=True):
+    groups = [tokens_of(trace, place) for place in (range(length) if places is None else places)]
+    rows = torch.zeros(len(groups), length, dtype=torch.float64, device=maps[0].device)
+    for row, tokens in zip(rows, groups, strict=True):
         row[tokens] = 1 / len(tokens)
     # From the last layer down, only the requested rows are needed, with one band of a layer's matrix at a time.
     for weights in reversed(maps):

@@ -75,7 +75,7 @@ class LayerUpdate(Tabular):
         """Return one row: the layer, the update's length, and each component's share and length, or None."""
         parts = {"attention": self.attention, "cross": self.cross}
         names = ("share", "length", "sources_share", "norm_share", "bias_share")
-        blocks = {f"{part}_{n}": None if own is None else getattr(own, n) for part, own in parts.items() for n in names}
+        blocks = {f"{part}_{n}": None if row is None else getattr(row, n) for part, row in parts.items() for n in names}
         forward = {"feed_forward_share": self.feed_forward_share, "feed_forward_length": self.feed_forward_length}
         return [{"layer": self.layer, "length": self.length} | blocks | forward | {"error": self.error}]
 
@@ -95,27 +95,27 @@ def updates_of_places(
 
     Each layer also has the shares of all tokens through self-attention, (P, S), None without self-attention.
     """
-    *sources, own = trace.sides
+    *sources, side = trace.sides
     names = sources[0].tokens if sources else ()
-    name = own.status.model
-    if own.cross and not names:
+    name = side.status.model
+    if side.cross and not names:
         raise RegardError(
             f"steps: {name} is an encoder-decoder: pass the whole trace for a word of the target, .encoder for one of "
             "the source"
         )
     blocks: list[tuple[Part | None, str, Sequence[Token], Any, Any]] = [
-        (None, "attention", own.tokens, own.attention, own.attention_outputs),
-        ("cross", "cross-attention", names, own.cross, own.cross_attention_outputs),
+        (None, "attention", side.tokens, side.attention, side.attention_outputs),
+        ("cross", "cross-attention", names, side.cross, side.cross_attention_outputs),
     ]
     updates = []
-    for layer in range(len(own.hidden_states) - 1):
-        enters, leaves = (_mean_states(own.hidden_states[n], places) for n in (layer, layer + 1))  # (P, M)
+    for layer in range(len(side.hidden_states) - 1):
+        enters, leaves = (_mean_states(side.hidden_states[n], places) for n in (layer, layer + 1))  # (P, M)
         change = leaves - enters
         toward = change / (change * change).sum(-1, keepdim=True)
         at, total, errors = enters, torch.zeros_like(change), change.new_zeros(len(places))
         parts, shares_of_tokens = list[list[Attending | None]](), None
-        for part, called, tokens, maps, outputs in blocks:
-            count = sum(made == layer for made, _ in calls_made(maps))
+        for part, kind, tokens, maps, outputs in blocks:
+            count = sum(number == layer for number, _ in calls_made(maps))
             if count == 0:
                 parts.append([None] * len(places))
                 continue
@@ -127,26 +127,26 @@ def updates_of_places(
             begins = _mean_states(block.residual, places) if isinstance(block, AttentionOutput) else at
             if bool(((begins - at).norm(dim=-1) > TOLERANCE * at.norm(dim=-1)).any()):
                 raise RegardError(
-                    f"steps: layer {layer} of {name} applies another operation before its {called}, so that its step "
+                    f"steps: layer {layer} of {name} applies another operation before its {kind}, so that its step "
                     "has no exact split"
                 )
-            splits = contributions_of_places(own, places, layer, part=part)
-            shares, best, lengths, given = given_by_sources(splits, toward, top)
+            splits = contributions_of_places(side, places, layer, part=part)
+            shares, best, lengths, summed = given_by_sources(splits, toward, top)
             vector, residual, bias = (
-                torch.stack([getattr(one, of) for one in splits]).cpu() for of in ("vector", "residual", "bias")
+                torch.stack([getattr(item, of) for item in splits]).cpu() for of in ("vector", "residual", "bias")
             )
             moved, norm = vector - at, residual - at
-            along = [(vectors * toward).sum(-1) for vectors in (moved, norm, bias)]
-            numbers = zip(*(x.tolist() for x in (*along, moved.norm(dim=-1), shares.sum(-1))), strict=True)
-            named = (x.tolist() for x in (best, shares.gather(1, best), lengths))
+            projections = [(vectors * toward).sum(-1) for vectors in (moved, norm, bias)]
+            numbers = zip(*(x.tolist() for x in (*projections, moved.norm(dim=-1), shares.sum(-1))), strict=True)
+            largest = (x.tolist() for x in (best, shares.gather(1, best), lengths))
             parts.append([
                 Attending(share, length, by_sources, by_norm, by_bias,
-                          [UpdateSource(n, tokens[n].text, *one) for n, *one in zip(*of_place, strict=True)])
-                for (share, by_norm, by_bias, length, by_sources), *of_place in zip(numbers, *named, strict=True)
+                          [UpdateSource(n, tokens[n].text, *item) for n, *item in zip(*of_place, strict=True)])
+                for (share, by_norm, by_bias, length, by_sources), *of_place in zip(numbers, *largest, strict=True)
             ])  # fmt: skip
             shares_of_tokens = shares if part is None else shares_of_tokens
-            total += given + bias + norm
-            errors = torch.maximum(errors, torch.tensor([one.error for one in splits], dtype=errors.dtype))
+            total += summed + bias + norm
+            errors = torch.maximum(errors, torch.tensor([item.error for item in splits], dtype=errors.dtype))
             at = vector
         rest = leaves - at
         errors = torch.maximum(errors, (total + rest - change).norm(dim=-1) / leaves.norm(dim=-1).clamp_min(1e-300))
@@ -164,4 +164,4 @@ def updates_of_places(
 def _mean_states(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
     """Average a hidden state over the tokens of each followed word, in float64."""
     rows = states[[n for tokens in places for n in tokens]].detach().cpu().double()
-    return torch.stack([own.mean(0) for own in rows.split([len(tokens) for tokens in places])])
+    return torch.stack([part.mean(0) for part in rows.split([len(tokens) for tokens in places])])

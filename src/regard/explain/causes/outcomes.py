@@ -42,14 +42,14 @@ class Outcome:
 
     def of(self, trace: AnyTrace) -> float:
         """Compute this outcome, such as a logit or a cosine, for a trace."""
-        found = self.number(trace)
-        return float(found.detach() if isinstance(found, Tensor) else found)
+        value = self.number(trace)
+        return float(value.detach() if isinstance(value, Tensor) else value)
 
 
 def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
     """Return the outcome "logit of a token". token: its text or id. at: as in `logit_difference`."""
-    place = _outcome_token_id(model, token)
-    return Outcome(f"logit of {_quoted(token)}{_at_place(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
+    index = _outcome_token_id(model, token)
+    return Outcome(f"logit of {_quoted(token)}{_at_place(at)}", lambda trace: _outcome_logits(trace, at, index)[index])
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
@@ -65,13 +65,13 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
 
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
     """Return the outcome "probability of a token". at: as in `logit_difference`."""
-    place, name = _outcome_token_id(model, token), f"probability of {_quoted(token)}{_at_place(at)}"
+    index, name = _outcome_token_id(model, token), f"probability of {_quoted(token)}{_at_place(at)}"
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
-        found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model._session.original)
-        if found is None:
+        chances = probabilities(_outcome_logits(trace, at, index).double(), model.labels, model._session.original)
+        if chances is None:
             raise RegardError(f"outcome: {model.name} has no label probabilities: use the logit")
-        return found[place]
+        return chances[index]
 
     return Outcome(name, number)
 
@@ -85,10 +85,10 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
         side = trace.sides[-1]
-        own = side.last_hidden_state[tokens_of(side, place)].double().mean(0)
-        if own.shape != target.shape:
-            raise RegardError(f"cosine: got a vector of {len(target)} components, but embeddings have {len(own)}")
-        return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
+        vector = side.last_hidden_state[tokens_of(side, place)].double().mean(0)
+        if vector.shape != target.shape:
+            raise RegardError(f"cosine: got a vector of {len(target)} components, but embeddings have {len(vector)}")
+        return (vector @ target.to(vector.device)) / (vector.norm() * target.norm().to(vector.device))
 
     return Outcome(f"cosine of {written((place,))} and {name}", number, logits=False)
 
@@ -112,8 +112,8 @@ def chosen_outcome(
         RegardError: neither a token nor a word is named.
     """
     if to is not None:
-        place: dict[str, Any] = {} if at is None else {"at": at}
-        return alone(model, to, **place) if against is None else logit_difference(model, to, against, **place)
+        options: dict[str, Any] = {} if at is None else {"at": at}
+        return alone(model, to, **options) if against is None else logit_difference(model, to, against, **options)
     if word is None:
         raise RegardError("outcome: pass to (a next token or label) or word (a word of the text)")
     reference = trace.sides[-1][word if like is None else like]
@@ -123,15 +123,15 @@ def chosen_outcome(
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     """Compute an outcome of a trace as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
-        given = type(outcome).__name__
-        raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
-    found = outcome.number(trace)
-    if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
+        kind = type(outcome).__name__
+        raise RegardError(f"outcome: got {kind}, expected an Outcome, such as outcomes.probability(...)")
+    value = outcome.number(trace)
+    if not isinstance(value, Tensor) or value.ndim or not value.requires_grad:
         raise RegardError(
             f"outcome {outcome.name!r} returns a plain number: gradients need a tensor computed from the trace's "
             "contextual embeddings or logits"
         )
-    return found
+    return value
 
 
 def _outcome_token_id(model: Model, token: str | int) -> int:

@@ -39,23 +39,23 @@ def group_of(writer: Writer, by: By) -> Writer:
 def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
     """Return the groups of the components in order of appearance, and the sum of each group's vectors."""
     groups: dict[Writer, int] = {}
-    place = [groups.setdefault(group_of(writer, by), len(groups)) for writer in parts.writers]
+    group_numbers = [groups.setdefault(group_of(writer, by), len(groups)) for writer in parts.writers]
     vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
-    vectors.index_add_(0, torch.tensor(place), parts.vectors)
+    vectors.index_add_(0, torch.tensor(group_numbers), parts.vectors)
     return tuple(groups), vectors
 
 
 def largest_writers_and_rest(
-    names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
+    names: list[str], sums: Float[Tensor, "P Q"], count: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """Return the `most` - 1 largest rows in their order, and the sum of all other rows as the last row."""
-    if len(names) <= most:
+    """Return the `count` - 1 largest rows in their order, and the sum of all other rows as the last row."""
+    if len(names) <= count:
         return names, sums
-    own = len(names) - (others > 0)
-    order = sums[:own].abs().sum(1).sort(descending=True, stable=True).indices.tolist()
-    kept, rest = sorted(order[: most - 1]), [*order[most - 1 :], *range(own, len(names))]
-    named = [*(names[n] for n in kept), f"{len(rest) + max(0, others - 1):,} others together"]
-    return named, torch.cat([sums[kept], sums[rest].sum(0, keepdim=True)])
+    named_count = len(names) - (others > 0)
+    order = sums[:named_count].abs().sum(1).sort(descending=True, stable=True).indices.tolist()
+    kept, rest = sorted(order[: count - 1]), [*order[count - 1 :], *range(named_count, len(names))]
+    result = [*(names[n] for n in kept), f"{len(rest) + max(0, others - 1):,} others together"]
+    return result, torch.cat([sums[kept], sums[rest].sum(0, keepdim=True)])
 
 
 def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:

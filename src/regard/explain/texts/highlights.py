@@ -75,8 +75,8 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     Both leave out special tokens, sinks and punctuation. Links between neighbouring words, or between words with the
     same spelling, are left out as well, because many heads attend to any previous token or repetition.
     """
-    own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return Highlights(_words_by_movement(trace, own)[:top], [*islice(_ranked_links(trace, own, head), top)])
+    spans = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
+    return Highlights(_words_by_movement(trace, spans)[:top], [*islice(_ranked_links(trace, spans, head), top)])
 
 
 def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float]]:
@@ -85,8 +85,8 @@ def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[t
     named: the links that sentences name; they keep their heads. maps: as for `distinctive_pairs`.
     """
     first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
-    found = [pair[:5] for pair in distinctive_pairs(maps)]
-    return list({pair[:2]: pair for pair in [*first, *found, *first]}.values())
+    distinctive = [pair[:5] for pair in distinctive_pairs(maps)]
+    return list({pair[:2]: pair for pair in [*first, *distinctive, *first]}.values())
 
 
 def unusual_links(trace: Trace, sinks: Collection[int]) -> dict[int, list[Link]]:
@@ -109,24 +109,24 @@ def sweep_long_text(trace: Trace) -> None:
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
     """Return the token numbers of each word, without special tokens and those in `without`."""
-    own = ([n for n in word if not tokens[n].special and n not in without] for word in words(tokens))
-    return [word for word in own if word]
+    spans = ([n for n in word if not tokens[n].special and n not in without] for word in words(tokens))
+    return [word for word in spans if word]
 
 
-def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
+def _words_by_movement(trace: Trace, spans: Sequence[Sequence[int]]) -> list[Moved]:
     """Rank words by how far their vectors moved. Return [] if the trace lacks the first or last hidden state."""
     last = len(trace.hidden_states) - 1
     if not {0, last} <= set(kept_numbers(trace.hidden_states)):
         return []
     first, final = trace.hidden_states[0], trace.hidden_states[last]
-    if not own or first.ndim != 2 or first.shape != final.shape:
+    if not spans or first.ndim != 2 or first.shape != final.shape:
         return []
-    named = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # including sinks
-    both = torch.stack([first, final], 1)
-    vectors = torch.stack([both[list(word)].mean(0) for word in own]).double()  # (words, 2, M)
+    names = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # including sinks
+    states = torch.stack([first, final], 1)
+    vectors = torch.stack([states[list(word)].mean(0) for word in spans]).double()  # (words, 2, M)
     cosines = torch.stack([torch.dot(*pair) for pair in vectors]) / vectors.norm(dim=-1).prod(1)
-    found = [Moved(named[word[0]], list(word), x) for word, x in zip(own, cosines.tolist(), strict=True) if x == x]
-    return sorted(found, key=lambda moved: (not is_content_word(moved.word), moved.cosine))
+    result = [Moved(names[word[0]], list(word), x) for word, x in zip(spans, cosines.tolist(), strict=True) if x == x]
+    return sorted(result, key=lambda moved: (not is_content_word(moved.word), moved.cosine))
 
 
 def most_distinctive_link(
@@ -136,12 +136,12 @@ def most_distinctive_link(
 
     layer, head: search only these; None for all. sinks: numbers of tokens that are attention sinks.
     """
-    own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return next(_ranked_links(trace, own, head, None if layer is None else [layer]), None)
+    spans = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
+    return next(_ranked_links(trace, spans, head, None if layer is None else [layer]), None)
 
 
 def _ranked_links(
-    trace: Trace, own: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
+    trace: Trace, spans: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
 ) -> Iterator[Link]:
     """Yield links between words that aren't neighbours, in ranked order, at most one per query token and key word.
 
@@ -149,20 +149,20 @@ def _ranked_links(
     token whose links have the largest sum of divergences comes first. In a longer text, a far link precedes all others.
     """
     tokens, maps, size, short = trace.tokens, trace.attention, len(trace.tokens), len(trace.tokens) <= MAX_SHORT_TEXT
-    numbers = {n: number for number, word in enumerate(own) for n in word}
-    place = torch.tensor([numbers.get(n, -1) for n in range(size)])  # word of each token, -1 for tokens left out
-    names = [spelling(tokens, word).casefold() for word in own]
-    spelled = torch.tensor([*map(names.index, names), -1])[place]
-    asked = torch.tensor([*map(is_content_word, names), False])[place]
-    asking = asked | torch.tensor([*(name in PRONOUNS for name in names), False])[place]
+    numbers = {n: number for number, word in enumerate(spans) for n in word}
+    word_of = torch.tensor([numbers.get(n, -1) for n in range(size)])  # word of each token, -1 for tokens left out
+    names = [spelling(tokens, word).casefold() for word in spans]
+    spelled = torch.tensor([*map(names.index, names), -1])[word_of]
+    is_content = torch.tensor([*map(is_content_word, names), False])[word_of]
+    asking = is_content | torch.tensor([*(name in PRONOUNS for name in names), False])[word_of]
     asking[-1:] = True
-    held = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
+    usable = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
     parts = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
-    for run in runs_of_layers(maps, held) if short else [[n] for n in held]:
+    for run in runs_of_layers(maps, usable) if short else [[n] for n in usable]:
         weights = weights_at_hand([maps[n] for n in run])
         heads = torch.tensor([(n, h) for n in run for h in range(maps[n].shape[0])])
-        some = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
-        of = some, place, spelled
+        selected = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
+        of = selected, word_of, spelled
         pairs = _largest_pairs(weights, *of) if short else _largest_pairs_of_long_text(maps[run[0]], *of)
         parts.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
     candidates = torch.cat(parts, 1)
@@ -170,69 +170,69 @@ def _ranked_links(
     at_layer, at_head, query, key, weight, beyond = candidates
     order = torch.from_numpy(numpy.lexsort((-key, -query, -weight, at_head, at_layer, -beyond)))
     query, key = query.long(), key.long()
-    ranked = order[numpy.sort(numpy.unique((query * size + place[key])[order], return_index=True)[1])]
+    ranked = order[numpy.sort(numpy.unique((query * size + word_of[key])[order], return_index=True)[1])]
 
-    def links(which: Tensor) -> Iterator[Link]:
-        for *numbers, weight, beyond in candidates[:, ranked[which[ranked]]].T.tolist():
+    def links(mask: Tensor) -> Iterator[Link]:
+        for *numbers, weight, beyond in candidates[:, ranked[mask[ranked]]].T.tolist():
             layer, head, q, k = map(int, numbers)
             yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, beyond)
 
     of_token: dict[int, list[Link]] = {}
-    for link in links(asking[query] & asked[key] & (weight >= MIN_WEIGHT)):
+    for link in links(asking[query] & is_content[key] & (weight >= MIN_WEIGHT)):
         if len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
-    first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
+    groups = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
     content = torch.zeros(size, dtype=torch.bool)
-    content[[word[0] for word in own if asked[word[0]]]] = True
-    far = links(content[query] & content[key] & ((query - key).abs() > FAR)) if size > SHORT else ()
-    named = dict.fromkeys([*_far_links(trace, far, content, place), *(link for links in first for link in links)])
-    yield from named
-    yield from (link for link in links(beyond > 0) if link not in named)
+    content[[word[0] for word in spans if is_content[word[0]]]] = True
+    remote = links(content[query] & content[key] & ((query - key).abs() > FAR)) if size > SHORT else ()
+    first = dict.fromkeys([*_far_links(trace, remote, content, word_of), *(link for links in groups for link in links)])
+    yield from first
+    yield from (link for link in links(beyond > 0) if link not in first)
 
 
-def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor) -> list[Link]:
+def _far_links(trace: Trace, links: Iterable[Link], content: Tensor, word_of: Tensor) -> list[Link]:
     """Return the most distinctive link between content words that are far apart, and the second link of its row.
 
     The link is the largest weight of its row. Heads with diagonals are left out: they follow positions.
     """
-    some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
-    others = (place >= 0) & ((place[some, None] - place).abs() > 1)
-    for link in far:
+    middle = slice(max(0, len(word_of) // 2 - 256), len(word_of) // 2 + 256)
+    allowed = (word_of >= 0) & ((word_of[middle, None] - word_of).abs() > 1)
+    for link in links:
         layer, head = trace.attention[link.layer], link.head  # a short text's weights are in memory
-        weights = layer[head : head + 1].cpu() if len(place) <= MAX_SHORT_TEXT else one_head(layer, head)
-        row = weights[0, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
-        largest = (weights[0, some].cpu() * others).argmax(1)
+        weights = layer[head : head + 1].cpu() if len(word_of) <= MAX_SHORT_TEXT else one_head(layer, head)
+        row = weights[0, link.query].cpu() * ((word_of >= 0) & (word_of != word_of[link.query]))
+        largest = (weights[0, middle].cpu() * allowed).argmax(1)
         if row.argmax() == link.key and float((largest.diff() == 1).double().mean()) <= DIAGONAL:
-            key = int((row * (place != place[link.key])).argmax())
+            key = int((row * (word_of != word_of[link.key])).argmax())
             weight, beyond = map(float, divergences(weights, torch.tensor([[0], [link.query], [key]])))
-            then = replace(link, key=key, key_text=trace.tokens[key].text, weight=weight, divergence=beyond)
-            return [link, then] if weight >= SECOND and content[key] else [link]
+            second = replace(link, key=key, key_text=trace.tokens[key].text, weight=weight, divergence=beyond)
+            return [link, second] if weight >= SECOND and content[key] else [link]
     return []
 
 
-def _can_be_linked(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+def _can_be_linked(word: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """Return which query-key pairs can be links: their words aren't neighbours, left out or spelled alike.
 
-    place, spelled: the numbers of each token's word and of its spelling, -1 for tokens that are left out.
+    word, spelled: the numbers of each token's word and of its spelling, -1 for tokens that are left out.
     """
-    query, key = place[queries], place[keys]
+    query, key = word[queries], word[keys]
     return (query >= 0) & (key >= 0) & ((query - key).abs() > 1) & (spelled[queries] != spelled[keys])
 
 
 def _largest_pairs(
-    weights: AttentionMap | Tensor, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
+    weights: AttentionMap | Tensor, heads: Int[Tensor, " H"], word: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
     """Return (head, query, key) of each head's 64 largest weights between words, except neighbours and repetitions."""
-    size, tokens, count = len(place), torch.arange(len(place)), min(CANDIDATES, len(place) ** 2)
-    counted = _can_be_linked(place, spelled, tokens[:, None], tokens)
+    size, tokens, count = len(word), torch.arange(len(word)), min(CANDIDATES, len(word) ** 2)
+    counted = _can_be_linked(word, spelled, tokens[:, None], tokens)
     parts = heads.split(max(1, PIECE // max(1, size**2)))
-    largest = [(weights[some].cpu() * counted).flatten(1).topk(count) for some in parts]
+    largest = [(weights[part].cpu() * counted).flatten(1).topk(count) for part in parts]
     values, at = (torch.cat(tensors).flatten() for tensors in zip(*largest, strict=True))
     return torch.stack([heads.repeat_interleave(count), at // size, at % size])[:, values > 0]
 
 
 def _largest_pairs_of_long_text(
-    weights: AttentionMap, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
+    weights: AttentionMap, heads: Int[Tensor, " H"], word: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
     """Return each head's 8 largest pairs, like `_largest_pairs`, but with at most one key per query.
 
@@ -240,16 +240,16 @@ def _largest_pairs_of_long_text(
     smaller weights can't be among the head's 8 largest.
     """
     top = [tensor.cpu() for tensor in weights.top(LISTED)]  # (H, L, 16)
-    tokens, count, pairs = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place)), []
+    tokens, count, pairs = torch.arange(len(word)), min(OF_A_LONG_TEXT, len(word)), []
     for head in heads.tolist():
         values, keys = (tensor[head] for tensor in top)
-        best, at = (values * ((keys >= 0) & _can_be_linked(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
+        best, at = (values * ((keys >= 0) & _can_be_linked(word, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
         key = keys.gather(1, at[:, None])[:, 0]
-        least = best.topk(count).values[-1]
-        unlisted = (best == 0) & (place >= 0) & (keys[:, -1] >= 0) & (values[:, -1] >= least)
-        for some in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(place))):
-            rows = weights[head, some].cpu() * _can_be_linked(place, spelled, some[:, None], tokens)
-            best[some], key[some] = rows.max(1)
+        threshold = best.topk(count).values[-1]
+        unlisted = (best == 0) & (word >= 0) & (keys[:, -1] >= 0) & (values[:, -1] >= threshold)
+        for queries in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(word))):
+            rows = weights[head, queries].cpu() * _can_be_linked(word, spelled, queries[:, None], tokens)
+            best[queries], key[queries] = rows.max(1)
         weight, query = best.topk(count)
         pairs.append(torch.stack([torch.full_like(query, head), query, key[query]])[:, weight > 0])
     return torch.cat(pairs, 1)

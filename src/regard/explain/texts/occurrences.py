@@ -68,10 +68,10 @@ class Occurrence(Tabular):
         """
         rows: list[Row] = []
         for row in (*self.attends, *self.heads):
-            named: Row = {"occurrence": self.label, "word": self.word, "layer": row.layer, "head": row.head}
+            common: Row = {"occurrence": self.label, "word": self.word, "layer": row.layer, "head": row.head}
             for kind, shares in (("token", row.top), ("sink", row.sinks)):
-                rows += [named | {"kind": kind} | asdict(share) for share in shares]
-            rows.append(named | {"kind": "special", "token": None, "text": None, "weight": row.special})
+                rows += [common | {"kind": kind} | asdict(share) for share in shares]
+            rows.append(common | {"kind": "special", "token": None, "text": None, "weight": row.special})
         return rows
 
 
@@ -154,9 +154,9 @@ def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) ->
     unfolded = Unfolded([], [], [])
     in_texts: Found = [(n, []) for n in range(len(texts))] if word is None else find_word_in_texts(texts, word)
     for (number, words), text in zip(in_texts, texts, strict=True):
-        located = [(text.window_of(place), text.locate(place)[1]) for place in words]
+        located = [(text.window_of(occurrence), text.locate(occurrence)[1]) for occurrence in words]
         for n, trace in enumerate(text.windows):
-            inside = [place for window, place in located if window == n]
+            inside = [occurrence for window, occurrence in located if window == n]
             if word is None or inside:
                 unfolded.found.append((len(unfolded.traces), inside))
                 unfolded.traces.append(trace)
@@ -179,12 +179,12 @@ def occurrences(
         queries = sorted({token for word in words for token in word.tokens})
         places = [[queries.index(token) for token in word.tokens] for word in words]
         for n in kept_numbers(trace.attention):
-            read = trace.attention[n][:, queries]
-            rows = torch.stack([read[:, at].mean(1) for at in places])  # (words, H, S)
+            weights = trace.attention[n][:, queries]
+            rows = torch.stack([weights[:, at].mean(1) for at in places])  # (words, H, S)
             attends.append(attended(rows.mean(1), trace.tokens, n, None, top, left_out))
             if (layer, head) != (None, None) and layer in (None, n):
-                some = [h for h in range(rows.shape[1]) if head in (None, h)]
-                heads += [attended(rows[:, h], trace.tokens, n, h, top, left_out) for h in some]
+                selected = [h for h in range(rows.shape[1]) if head in (None, h)]
+                heads += [attended(rows[:, h], trace.tokens, n, h, top, left_out) for h in selected]
         for nth, (word, link) in enumerate(zip(words, links, strict=True)):
             occurrences.append(Occurrence(
                 label=occurrence_label_in_text(labels[number], nth, len(words)), text=number, word=word.text,
@@ -288,6 +288,6 @@ def word_updates(
                 brought[n].append(Brought(updates[n].layer, token, tokens[token].text, share))
     largest_of = [max(tokens, key=lambda token: token.share, default=None) for tokens in brought]
     return [
-        WordUpdates(occurrence.label, [updates[n] for updates, _ in layers], None, most)
-        for n, (occurrence, most) in enumerate(zip(occurrences, largest_of, strict=True))
+        WordUpdates(occurrence.label, [updates[n] for updates, _ in layers], None, largest)
+        for n, (occurrence, largest) in enumerate(zip(occurrences, largest_of, strict=True))
     ]

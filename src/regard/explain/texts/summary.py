@@ -124,9 +124,9 @@ def summarise(
     if pairs:
         return _summarise_pairs_of_texts(pairs, word, references, control, layer, head, top, names, lens_of, generated)
     layer, head = check_heads(texts[0], layer, head)
-    found: Found = [] if word is None else find_word_in_texts(texts, word) if unfolded is None else unfolded.found
+    words: Found = [] if word is None else find_word_in_texts(texts, word) if unfolded is None else unfolded.found
     names = names_of(*texts) if names is None else names
-    summary = _summary_of_texts_side(texts, found, word, references, layer, head, top, names, unfolded, control=control)
+    summary = _summary_of_texts_side(texts, words, word, references, layer, head, top, names, unfolded, control=control)
     if lens_of is not None:
         lenses = _lenses_of_texts(summary, texts, [None] * len(texts), lens_of, names)
         summary = replace(summary, logit_lenses=lenses)
@@ -141,9 +141,9 @@ def _summarise_pairs_of_texts(
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
     in_sources, in_targets = _find_in_either_text(sources, targets, word)
-    beside = references if in_sources else ()
-    source = _summary_of_texts_side(sources, in_sources, word, beside, *encoder, top, names, control=control)
-    target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
+    compared = references if in_sources else ()
+    source = _summary_of_texts_side(sources, in_sources, word, compared, *encoder, top, names, control=control)
+    target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, pairs=pairs)
     if references and not in_sources:
         raise RegardError(
             f"{control_name('with', '--compare')} compares words of the texts: {word!r} is only in their targets"
@@ -166,9 +166,9 @@ def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], wor
     if word is None:
         return [], []
     in_sources, in_targets = list[Any](), list[Any]()
-    for number, both in enumerate(zip(sources, targets, strict=True)):
+    for number, traces in enumerate(zip(sources, targets, strict=True)):
         missing = []
-        for side, trace in zip((in_sources, in_targets), both, strict=True):
+        for side, trace in zip((in_sources, in_targets), traces, strict=True):
             try:
                 side.append((number, trace.word(word)))
             except RegardError as error:
@@ -179,36 +179,36 @@ def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], wor
 
 
 def _summary_of_texts_side(
-    traces: Sequence[Trace], found: Found, word: str | None, references: Sequence[Trace], layer: int | None,
-    head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, both: Sequence[PairTrace] = (),
+    traces: Sequence[Trace], matches: Found, word: str | None, references: Sequence[Trace], layer: int | None,
+    head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, pairs: Sequence[PairTrace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Summary:  # fmt: skip
-    """Summarise texts that one stack of layers reads. both: if the texts are targets, the pairs they belong to."""
+    """Summarise texts that one stack of layers reads. pairs: if the texts are targets, the pairs they belong to."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
-    places, shown, layer_updates = list[Occurrence](), list[Highlights](), list[WordUpdates]()
+    followed, shown, layer_updates = list[Occurrence](), list[Highlights](), list[WordUpdates]()
     for n, trace in enumerate(traces):
         with weights_kept(weights for _, weights in trace.attention.items()):
             if word is None:
                 sweep_long_text(trace)
             sinks_of_texts.append(sinks(trace))
             excluded.append({sink.token for sink in sinks_of_texts[n]})
-            here = [in_text for in_text in found if in_text[0] == n]
-            own = occurrences(traces, here, labels, layer, head, top, excluded)
-            layer_updates += word_updates(both[n] if both else trace, own, top, excluded[n])  # for targets, both texts
-            places += own
+            in_trace = [in_text for in_text in matches if in_text[0] == n]
+            added = occurrences(traces, in_trace, labels, layer, head, top, excluded)
+            layer_updates += word_updates(pairs[n] if pairs else trace, added, top, excluded[n])  # targets: both texts
+            followed += added
             shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
-    words = [(traces[o.text], o.as_word()) for o in places]
+    words = [(traces[o.text], o.as_word()) for o in followed]
     ranges, validity, in_control = list[Neutral](), None, list[tuple[Trace, Word]]()
-    if control is not None and references and places and word is not None:
-        labelled = [(o.label, *pair) for o, pair in zip(places, words, strict=True)]
+    if control is not None and references and followed and word is not None:
+        labelled = [(o.label, *pair) for o, pair in zip(followed, words, strict=True)]
         ranges, validity, in_control = neutral(word, labelled, control, references)
     massive = None
-    if places and all(len(kept_numbers(trace.hidden_states)) == len(trace.hidden_states) for trace in traces):
-        massive = massive_activations(words, [o.label for o in places], traces, references)
-    compared = [[compare_reference(reference, o, traces[o.text]) for o in places] for reference in references]
-    ends = [[near.last_hidden_state for near in row] for row in compared if row]
+    if followed and all(len(kept_numbers(trace.hidden_states)) == len(trace.hidden_states) for trace in traces):
+        massive = massive_activations(words, [o.label for o in followed], traces, references)
+    compared = [[compare_reference(reference, o, traces[o.text]) for o in followed] for reference in references]
+    ends = [[item.last_hidden_state for item in row] for row in compared if row]
     return Summary(
         word=word,
         top=top,
@@ -218,9 +218,9 @@ def _summary_of_texts_side(
         texts=[trace.text for trace in traces],
         tokens=[list(trace.tokens) for trace in traces],
         sinks=sinks_of_texts,
-        occurrences=places,
-        pairs=compare_occurrences(places, [traces[o.text] for o in places]),
-        references=[near for row in compared for near in row],
+        occurrences=followed,
+        pairs=compare_occurrences(followed, [traces[o.text] for o in followed]),
+        references=[item for row in compared for item in row],
         highlights=shown,
         massive=massive,
         layer_updates=layer_updates,
@@ -228,7 +228,7 @@ def _summary_of_texts_side(
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
             if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
-            for token, label in _predicted_places_of_text(trace, n, word, places, bool(both))
+            for token, label in _predicted_places_of_text(trace, n, word, followed, bool(pairs))
         ],
         logit_lenses=[],
         statuses=[trace.status for trace in traces],
@@ -244,25 +244,25 @@ def _lenses_of_texts(
     summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
 ) -> list[LogitLens]:
     """Compute the logit lens at all positions with predictions in a summary."""
-    made = []
+    lenses = []
     for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
         readout = Readout(model, trace, source)
-        places = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
-        if not places:
+        positions = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
+        if not positions:
             needs = "follow a word of the target" if source else "follow a word, or put a mask into the text"
-            says = f"{trace.status.model} says something"
-            raise RegardError(f"next: there is no position in the text at which {says}: {needs}")
-        for token, label in places:
-            made.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
-    return made
+            event = f"{trace.status.model} says something"
+            raise RegardError(f"next: there is no position in the text at which {event}: {needs}")
+        for token, label in positions:
+            lenses.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
+    return lenses
 
 
 def _predicted_places_of_text(
-    trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
+    trace: Trace, number: int, word: str | None, followed: Sequence[Occurrence], writes: bool
 ) -> list[tuple[int, str | None]]:
     """Return the tokens of a text at which predictions are shown, each with its occurrence's label or None."""
-    places = [(o.label, o.tokens) for o in seen if o.text == number]
-    return spoken(trace, places) if not writes or word is None else written(places)
+    words = [(o.label, o.tokens) for o in followed if o.text == number]
+    return spoken(trace, words) if not writes or word is None else written(words)
 
 
 def layer_looked_at(summary: Summary) -> int | None:
@@ -313,7 +313,7 @@ def curves(summary: Summary) -> list[StateCosines]:
     """Return the word's cosines to each reference word or, without reference words, to its own input of layer 0."""
     if not summary.references:
         return [StateCosines(None, [occurrence.cosines_to_start() for occurrence in summary.occurrences], None)]
-    neutral = {near.word: near for near in summary.neutral}
+    neutral = {row.word: row for row in summary.neutral}
     words = dict.fromkeys(reference.word for reference in summary.references)
     states = {(reference.word, reference.occurrence): reference.states for reference in summary.references}
     paths = {word: [states[word, occurrence.label] for occurrence in summary.occurrences] for word in words}

@@ -128,33 +128,33 @@ def neutral(
     is compared with sentences in which the word has the same tokens, at least 12 of them. There is one range, over all
     sentences that any occurrence is compared with.
     """
-    spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
-    whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
-    times = state_lengths_over_median(control) if whole else {}
+    ids_of = {label: _ids_of_followed_word(trace, item) for label, trace, item in occurrences}
+    complete = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
+    times = state_lengths_over_median(control) if complete else {}
     placed: list[tuple[Trace, list[Word]]] = []  # occurrences in each sentence, none massive
     for number, trace in enumerate(control, 1):
         try:
-            found = trace.word(word)
+            matches = trace.word(word)
         except RegardError as error:
             raise RegardError(f"control: sentence {number}: {error}") from None
         lengths = times.get(id(trace))
-        kept = [each for each in found if lengths is None or float(lengths[list(each.tokens)].max()) <= MASSIVE]
+        kept = [item for item in matches if lengths is None or float(lengths[list(item.tokens)].max()) <= MASSIVE]
         placed.append((trace, kept))
-    counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
-    enough = {ids for ids in spelled.values() if counts[ids] >= MIN_SENTENCES}
-    most = max((counts[ids] for ids in spelled.values()), default=0)
+    counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, item) for item in words})
+    enough = {ids for ids in ids_of.values() if counts[ids] >= MIN_SENTENCES}
+    count = max((counts[ids] for ids in ids_of.values()), default=0)
     refused = None
     if not enough:
-        like = "" if most == len(control) else " as the tokens that it is in a text"
-        refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} {quoted(word)}{like}, "
-        refused += f"{MIN_SENTENCES} are needed"
+        like = "" if count == len(control) else " as the tokens that it is in a text"
+        refused = f"{count} of {len(control)} neutral sentences {'has' if count == 1 else 'have'} {quoted(word)}{like}"
+        refused += f", {MIN_SENTENCES} are needed"
     same = [(trace, word) for trace, words in placed for word in words if _ids_of_followed_word(trace, word) in enough]
     sentences = [trace.text for trace in {id(trace): trace for trace, _ in same}.values()]
     ranges = []
     for reference in [] if refused else references:
         rows = [state_cosines_to_reference(trace, word, reference) for trace, word in same]
         ranges.append(Neutral(reference.text, len(sentences), *_mean_and_range(rows)))
-    otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]
+    otherwise = [label for label, ids in ids_of.items() if enough and ids not in enough]
     return ranges, Control(sentences, refused, otherwise), same
 
 
@@ -182,8 +182,8 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
     low, high = neutral.low[-1], neutral.high[-1]
     if low is None or high is None or not math.isfinite(cosine):
         return None
-    shown, least, most = (float(f"{value:z.2f}") for value in (cosine, low, high))
-    return "towards" if shown > most else "away from" if shown < least else None
+    rounded, lowest, highest = (float(f"{value:z.2f}") for value in (cosine, low, high))
+    return "towards" if rounded > highest else "away from" if rounded < lowest else None
 
 
 def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> list[float | None]:

@@ -84,13 +84,13 @@ def align(
         pair.decoder.cross[layer]  # raises if the trace lacks it
     above, below = numbers.index(written), numbers.index(read)
     agreement = float(_layer_agreements(pair, head)[above, below])
-    source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
-    numbered = [sink.token for sink in apart]
+    source, target, sinks = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
+    sink_tokens = [sink.token for sink in sinks]
     # The row before a token writes it. No row writes the first token, and the last row writes no token of the target.
-    writes = [None, *attended(weights[above, :-1], source, written, head, top, numbered)]
-    reads = attended(weights[below], source, read, head, top, numbered)
+    writes = [None, *attended(weights[above, :-1], source, written, head, top, sink_tokens)]
+    reads = attended(weights[below], source, read, head, top, sink_tokens)
     tokens = [Aligned(n, token.text, writes[n], reads[n]) for n, token in enumerate(target)]
-    return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist(), apart)
+    return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist(), sinks)
 
 
 def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, int]:
@@ -108,10 +108,10 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
 
 def _layer_agreements(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
     """Compute how much every two layers agree on the word alignment, without special tokens and sinks."""
-    own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
+    targets = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
-    return agreements(cross_attention_rows(pair, head)[:, :, words], own)
+    return agreements(cross_attention_rows(pair, head)[:, :, words], targets)
 
 
 def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
@@ -122,21 +122,21 @@ def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N 
     return torch.stack([w.dense().mean(0) if head is None else w[head] for w in maps])
 
 
-def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Tensor, "N N"]:
+def agreements(weights: Float[Tensor, "N T S"], tokens: Sequence[int]) -> Float[Tensor, "N N"]:
     """Compute how much the writing rows of one layer agree with the reading rows of another, [writing, reading].
 
-    Agreement is the mean cosine of a target token's two rows, over the tokens `own` (without the first token), minus
+    Agreement is the mean cosine of a target token's two rows, over `tokens` (without the first token), minus
     the mean cosine of rows of different tokens. Layers whose rows all attend to one position therefore don't agree.
     """
-    count = len(own)
+    count = len(tokens)
     if count < 2:
         return weights.new_zeros(len(weights), len(weights))
-    chosen = list(own)
+    chosen = list(tokens)
     rows = weights / weights.norm(dim=-1, keepdim=True).clamp_min(1e-30)
     written, read = rows[:, [n - 1 for n in chosen]], rows[:, chosen]  # (N, t, S) each
     same = torch.einsum("ats,bts->ab", written, read)
-    every = torch.einsum("as,bs->ab", written.sum(1), read.sum(1))
-    return same / count - (every - same) / (count * (count - 1))
+    total = torch.einsum("as,bs->ab", written.sum(1), read.sum(1))
+    return same / count - (total - same) / (count * (count - 1))
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
@@ -155,8 +155,8 @@ def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = N
     """Return each target token's attention to a source word in each layer, as the sum over the word's tokens."""
     read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
-    own = pair.decoder
-    return Across(label, _attended_rows(pair, written, own, head, top), _attended_rows(pair, read, own, head, top))
+    side = pair.decoder
+    return Across(label, _attended_rows(pair, written, side, head, top), _attended_rows(pair, read, side, head, top))
 
 
 def _attended_rows(

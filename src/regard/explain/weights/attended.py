@@ -56,18 +56,18 @@ def attended(
 ) -> list[Attended]:  # fmt: skip
     """Sort rows of weights into special tokens, sinks, and the `top` largest other weights."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
-    named = torch.tensor([not token.special for token in tokens], device=weights.device)
-    named[numbered] = False
-    rest, count = weights.masked_fill(~named, 0), min(top, weights.shape[1])
+    allowed = torch.tensor([not token.special for token in tokens], device=weights.device)
+    allowed[numbered] = False
+    rest, count = weights.masked_fill(~allowed, 0), min(top, weights.shape[1])
     if weights.dtype == torch.float32:
         # The bits of nonnegative floats sort like the floats. Together with the position, counted from the end, they
         # form a single key, in which the first of equal weights is largest. A stable sort takes ten times as long.
-        behind = torch.arange(last, -1, -1, device=weights.device)
-        keys = (rest.contiguous().view(torch.int32).long() << 32) | behind
-        places = last - (keys.topk(count).values & 0xFFFFFFFF)
+        from_end = torch.arange(last, -1, -1, device=weights.device)
+        keys = (rest.contiguous().view(torch.int32).long() << 32) | from_end
+        positions = last - (keys.topk(count).values & 0xFFFFFFFF)
     else:
-        places = rest.sort(descending=True, stable=True).indices[:, :count]
-    columns = rest.gather(1, places), places, special_share(weights, tokens), weights[:, numbered]
+        positions = rest.sort(descending=True, stable=True).indices[:, :count]
+    columns = rest.gather(1, positions), positions, special_share(weights, tokens), weights[:, numbered]
     results = []  # weights of 0 aren't listed
     rows: list[list[float] | None] = weights.tolist() if whole else [None] * len(weights)
     for row, largest, numbers, on_special, on_sinks in zip(rows, *map(Tensor.tolist, columns), strict=True):
@@ -98,9 +98,9 @@ def check_head(trace: Trace, head: int) -> int:
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     """Return the attention calls whose maps are in the trace of a single text. Raises RegardError if there are none."""
     refuse_pairs(trace)
-    if not (held := call_numbers(trace.attention)):
+    if not (calls := call_numbers(trace.attention)):
         raise RegardError(f"the trace of {trace.status.model} has no attention")
-    return held
+    return calls
 
 
 def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
@@ -130,15 +130,15 @@ class WordLink:
     others: float
 
 
-def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
-    """Return the numbers of other words' tokens, without own tokens, sinks, special tokens and punctuation.
+def other_words(tokens: Sequence[Token], word: Collection[int], sinks: Collection[int] = ()) -> list[int]:
+    """Return the numbers of other words' tokens, without the word's tokens, sinks, special tokens and punctuation.
 
-    Unknown tokens are left out, too. own, sinks: the numbers of the word's tokens, and of attention sinks.
+    Unknown tokens are left out, too. word, sinks: the numbers of the word's tokens, and of attention sinks.
     """
     return [
         number
         for number, token in enumerate(tokens)
-        if not token.special and number not in own and number not in sinks
+        if not token.special and number not in word and number not in sinks
         if wordlike(token.characters) and token.text.strip() not in UNKNOWN
     ]
 
@@ -155,10 +155,10 @@ def keys_of_other_words(
     names = [spelling(tokens, word).casefold() for word in spans]
     numbers = {name: n for n, name in enumerate(names)}
     word_of = torch.tensor([n for n, word in enumerate(spans) for _ in word])
-    spelled = torch.tensor([numbers[names[n]] for n in word_of.tolist()])
+    spelling_ids = torch.tensor([numbers[names[n]] for n in word_of.tolist()])
     keys = torch.zeros(len(groups), len(tokens), dtype=torch.bool)
     keys[:, other_words(tokens, (), sinks)] = True
     for row, group in zip(keys, groups, strict=True):
         name = spelling(tokens, sorted(group)).casefold()
-        row &= (spelled != numbers.get(name, -1)) & ~torch.isin(word_of, word_of[list(group)])
+        row &= (spelling_ids != numbers.get(name, -1)) & ~torch.isin(word_of, word_of[list(group)])
     return keys

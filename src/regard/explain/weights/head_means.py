@@ -81,7 +81,7 @@ class HeadMeans(Tabular):
         layers, heads = next(iter(self.scores.values())).shape
         return [
             {"layer": self.layer(row), "head": head}
-            | {name: float(each[row, head]) for name, each in self.scores.items()}
+            | {name: float(values[row, head]) for name, values in self.scores.items()}
             for row in range(layers)
             for head in range(heads)
         ]
@@ -96,22 +96,22 @@ class HeadMeans(Tabular):
         table, ranked = self.scores[name], self.scores[name] if by is None else by
         ranked = np.where(np.isnan(table), np.nan, ranked)
         order = np.argsort(np.where(np.isnan(ranked), np.inf, -ranked), axis=None, kind="stable")[:count]
-        places = [np.unravel_index(n, table.shape) for n in order]
-        return [(self.layer(int(a)), int(b), float(table[a, b])) for a, b in places if not np.isnan(ranked[a, b])]
+        cells = [np.unravel_index(n, table.shape) for n in order]
+        return [(self.layer(int(a)), int(b), float(table[a, b])) for a, b in cells if not np.isnan(ranked[a, b])]
 
 
-def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
+def mean_scores(texts: Sequence[HeadScores]) -> HeadMeans:
     """Average the head scores of several texts, weighted by the number of queries that each score averages over."""
-    if not found:
+    if not texts:
         raise RegardError("mean_scores: got no scores, expected those of at least one text")
-    calls = found[0].calls
-    if any(each.calls != calls for each in found):
+    calls = texts[0].calls
+    if any(text.calls != calls for text in texts):
         raise RegardError("mean_scores: the traces have different layers, expected the same")
-    counts = {name: sum(getattr(each, name) for each in found) for name in COUNTS}
+    counts = {name: sum(getattr(text, name) for text in texts) for name in COUNTS}
     scores = {}
     for name in NAMES:
-        tables = np.stack([each.by_name()[name].numpy() for each in found])
-        weights = np.array([getattr(each, OVER.get(name, "queries")) for each in found], dtype=np.float64)
+        tables = np.stack([text.by_name()[name].numpy() for text in texts])
+        weights = np.array([getattr(text, OVER.get(name, "queries")) for text in texts], dtype=np.float64)
         known = ~np.isnan(tables) & (weights > 0)[:, None, None]
         total = (np.where(known, tables, 0) * weights[:, None, None]).sum(0)
         over = (known * weights[:, None, None]).sum(0)
@@ -196,7 +196,7 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
     sums: dict[str, list[torch.Tensor]] = {name: [] for name in CROSS_SCORES}
     for pair in pairs:
         source = pair.encoder.tokens
-        apart = [n for n, token in enumerate(source) if token.special] + [sink.token for sink in cross_sinks(pair)]
+        special = [n for n, token in enumerate(source) if token.special] + [sink.token for sink in cross_sinks(pair)]
         weights = torch.stack([pair.decoder.cross[n].dense() for n in layers]).cpu().double()  # (N, H, T, S)
         for aligned in align(pair).tokens:
             if aligned.written is None or not aligned.written.top or pair.decoder.tokens[aligned.token].special:
@@ -206,11 +206,11 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
             sums["read"].append(weights[:, :, row, origin])
             if origin + 1 < len(source) and not source[origin + 1].special:
                 sums["successor"].append(weights[:, :, row, origin + 1])
-            sums["special"].append(weights[:, :, row, sorted(set(apart))].sum(-1))
+            sums["special"].append(weights[:, :, row, sorted(set(special))].sum(-1))
     if not sums["written"]:
         raise RegardError("cross_head_scores: no target token has a source token that isn't special")
     empty = np.full(tuple(sums["written"][0].shape), np.nan)
-    scores = {name: torch.stack(each).mean(0).numpy() if each else empty for name, each in sums.items()}
+    scores = {name: torch.stack(rows).mean(0).numpy() if rows else empty for name, rows in sums.items()}
     counts = {"queries": len(sums["written"]), "successors": len(sums["successor"])}
     return HeadMeans(scores, counts, layers)
 
@@ -235,14 +235,14 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
     if length < 2 or repeats < 1:
         raise RegardError(f"random tokens: got {length} tokens {repeats} times, expected 2 or more at least once")
     before, after = special_around(model)
-    whole = length * repeats + len(before) + len(after)
-    if model.limit is not None and whole > model.limit:
-        raise RegardError(f"random tokens: got {whole} with special tokens, {model.name} takes at most {model.limit}")
+    total = length * repeats + len(before) + len(after)
+    if model.limit is not None and total > model.limit:
+        raise RegardError(f"random tokens: got {total} with special tokens, {model.name} takes at most {model.limit}")
     pool = _drawable_ids(model)
     if len(pool) < length:
         raise RegardError(f"random tokens: got {length}, but {model.name} has only {len(pool)} to draw from")
-    drawn = np.random.default_rng(seed).choice(pool, length, replace=False).tolist()
-    return [*before, *drawn * repeats, *after]
+    sample = np.random.default_rng(seed).choice(pool, length, replace=False).tolist()
+    return [*before, *sample * repeats, *after]
 
 
 def special_around(model: "Model") -> tuple[list[int], list[int]]:
@@ -251,8 +251,8 @@ def special_around(model: "Model") -> tuple[list[int], list[int]]:
         return [], []
     ids = model._tokenizer("a")["input_ids"]
     special = [number in model._tokenizer.all_special_ids for number in ids]
-    first = next((n for n, each in enumerate(special) if not each), len(ids))
-    last = next((n for n, each in enumerate(special[::-1]) if not each), 0)
+    first = next((n for n, is_special in enumerate(special) if not is_special), len(ids))
+    last = next((n for n, is_special in enumerate(special[::-1]) if not is_special), 0)
     return ids[:first], ids[len(ids) - last :]
 
 
@@ -262,9 +262,9 @@ def _drawable_ids(model: "Model") -> Int[np.ndarray, " V"]:
     if model._tokenizer is None:
         return np.arange(count)
     marks = "\u2581\u0120#"  # mark a word's start or continuation in common vocabularies
-    spelled = enumerate(model._tokenizer.convert_ids_to_tokens(range(min(count, len(model._tokenizer)))))
+    texts = enumerate(model._tokenizer.convert_ids_to_tokens(range(min(count, len(model._tokenizer)))))
     special = set(model._tokenizer.all_special_ids)
-    plain = [n for n, each in spelled if n not in special and each is not None and each.strip(marks).isalpha()]
+    plain = [n for n, text in texts if n not in special and text is not None and text.strip(marks).isalpha()]
     return np.array(plain, dtype=np.int64)
 
 
@@ -297,18 +297,18 @@ def content_or_position(
     calls: tuple[CallNumber, ...] = ()
     for text in texts:
         trace = _trace_attention(model, text)
-        places = [n for n, token in enumerate(trace.tokens) if not token.special]
-        if len(places) < MIN_TOKENS:
-            raise RegardError(f"content_or_position: a text has {len(places)} tokens, expected {MIN_TOKENS} or more")
-        stay = len(places) // 4
-        region, queries = torch.tensor(places[1:-stay]), torch.tensor(places[-stay:])
+        positions = [n for n, token in enumerate(trace.tokens) if not token.special]
+        if len(positions) < MIN_TOKENS:
+            raise RegardError(f"content_or_position: a text has {len(positions)} tokens, expected {MIN_TOKENS} or more")
+        stay = len(positions) // 4
+        region, queries = torch.tensor(positions[1:-stay]), torch.tensor(positions[-stay:])
         ids = torch.tensor([token.id for token in trace.tokens])
         for _ in range(exchanges):
             moved = _draw_cycle(len(region), random)
             changed = ids.clone()
             changed[region[moved]] = ids[region]
-            calls, found = compare(trace, _trace_attention(model, changed.tolist()), queries, region, moved)
-            tables.append(found)
+            calls, scores = compare(trace, _trace_attention(model, changed.tolist()), queries, region, moved)
+            tables.append(scores)
         queried += stay
     table = torch.stack(tables)
     counted = ~table.isnan()
@@ -318,8 +318,8 @@ def content_or_position(
 
 def _trace_attention(model: "Model", text: str | Sequence[int]) -> Trace:
     """Trace a text or its ids, and keep only the attention that head scores need."""
-    given: Any = {"text" if isinstance(text, str) else "ids": text}
-    return model.trace(**given, logits=False, attention_outputs=False)
+    inputs: Any = {"text" if isinstance(text, str) else "ids": text}
+    return model.trace(**inputs, logits=False, attention_outputs=False)
 
 
 def compare(
@@ -336,19 +336,19 @@ def compare(
     first, last = int(queries[0]), int(queries[-1]) + 1
     table = torch.full((3, len(calls), heads), torch.nan, dtype=torch.float64)
     for row, call in enumerate(calls):
-        rows = (each.attention[call][:, first:last].cpu().double() for each in (trace, other))
-        before, after = (each[:, queries - first][:, :, region] for each in rows)
-        own = len(before)
-        table[0, row, :own] = _bray_curtis_similarity(before, after)
-        table[1, row, :own] = _bray_curtis_similarity(before, after[:, :, moved])
-        table[2, row, :own] = before.sum(2).mean(1)
+        rows = (side.attention[call][:, first:last].cpu().double() for side in (trace, other))
+        before, after = (weights[:, queries - first][:, :, region] for weights in rows)
+        count = len(before)
+        table[0, row, :count] = _bray_curtis_similarity(before, after)
+        table[1, row, :count] = _bray_curtis_similarity(before, after[:, :, moved])
+        table[2, row, :count] = before.sum(2).mean(1)
     return calls, table
 
 
 def _bray_curtis_similarity(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[Tensor, " H"]:
     """Compute the Bray-Curtis similarity of two tables for each head, NaN if both are zero."""
-    both = (one + other).sum((1, 2)) / 2
-    return torch.minimum(one, other).sum((1, 2)) / torch.where(both > 0, both, torch.nan)
+    total = (one + other).sum((1, 2)) / 2
+    return torch.minimum(one, other).sum((1, 2)) / torch.where(total > 0, total, torch.nan)
 
 
 def _draw_cycle(count: int, random: torch.Generator) -> Int[Tensor, " n"]:

@@ -82,14 +82,14 @@ class HeadScores(Tabular):
         scores, heads = self.by_name(), range(self.same.shape[1])
         return [
             {"layer": layer, "call": nth, "head": head}
-            | {name: float(each[row, head]) for name, each in scores.items()}
+            | {name: float(values[row, head]) for name, values in scores.items()}
             for row, (layer, nth) in enumerate(self.calls)
             for head in heads
             if self.queries == 0 or not math.isnan(float(self.same[row, head]))  # skip heads that the layer lacks
         ]
 
 
-NAMES = tuple(each.name for each in fields(HeadScores) if each.type is Scores)
+NAMES = tuple(field.name for field in fields(HeadScores) if field.type is Scores)
 
 
 def head_scores(trace: Trace) -> HeadScores:
@@ -128,8 +128,8 @@ class _ScoreSums:
         for rows in torch.arange(length).split(max(1, BLOCK // (heads * length))):
             part = weights[:, int(rows[0]) : int(rows[-1]) + 1].cpu().double()  # (H, r, L)
             self.received += part.sum(1)
-            own = asks[rows]
-            self._add_rows(part[:, own], rows[own], ids)
+            queries = asks[rows]
+            self._add_rows(part[:, queries], rows[queries], ids)
         if weights.given is None and weights.rule.sinks is not None:
             self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
 
@@ -137,15 +137,15 @@ class _ScoreSums:
         """Add the attention of some queries to the sums of head scores."""
         self.counted += part.sum(1)
         for name, shift in POSITIONS.items():
-            there = rows + shift < len(ids)
-            at = torch.arange(len(rows))[there]
-            self.followed[name] += part[:, at, rows[there] + shift].sum(1)
+            inside = rows + shift < len(ids)
+            at = torch.arange(len(rows))[inside]
+            self.followed[name] += part[:, at, rows[inside] + shift].sum(1)
             self.counts[name] += len(at)
         before = torch.arange(len(ids)) < rows[:, None]
         same = (ids == ids[rows][:, None]) & before  # (q, L): earlier tokens of the same id
-        behind = torch.zeros_like(same)
-        behind[:, 1:] = (ids[:-1] == ids[rows][:, None]) & before[:, 1:]
-        for name, spots in (("duplicate", same), ("induction", behind)):
+        successor = torch.zeros_like(same)
+        successor[:, 1:] = (ids[:-1] == ids[rows][:, None]) & before[:, 1:]
+        for name, spots in (("duplicate", same), ("induction", successor)):
             query, key = spots.nonzero().unbind(1)
             self.followed[name] += part[:, query, key].sum(1)
             self.counts[name] += int(spots.any(1).sum())

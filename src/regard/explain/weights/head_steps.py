@@ -65,11 +65,11 @@ def steps(
     capped = scaled if rule.softcap is None else rule.softcap * torch.tanh(scaled / rule.softcap)
     bias = torch.zeros_like(capped)
     if rule.bias is not None:
-        whole = rule.bias.expand(*map.query.shape[:3], len(k))
-        bias = whole[0, head, query].double()
+        expanded = rule.bias.expand(*map.query.shape[:3], len(k))
+        bias = expanded[0, head, query].double()
     row = (0,) * (map.ndim - 3) + (head,) * (map.ndim > 2) + (query,)  # index into a map with 4, 3 or 2 axes
-    own = map.scores[row]
-    scores = (capped + bias).masked_fill(own == -torch.inf, -torch.inf)
+    map_scores = map.scores[row]
+    scores = (capped + bias).masked_fill(map_scores == -torch.inf, -torch.inf)
     sink = None if rule.sinks is None else float(rule.sinks[head])
     largest = max(float(scores.max()), -torch.inf if sink is None else sink)
     if largest == -torch.inf:

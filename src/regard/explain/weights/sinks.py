@@ -70,17 +70,17 @@ def sinks_of(
     received: the maps' `received()`, if already known. Maps whose keys aren't these tokens are skipped.
     """
     size = len(tokens)
-    known = [None] * len(maps) if received is None else received
+    received_sums = [None] * len(maps) if received is None else received
     of_text = [
         (weights, sums)
-        for weights, sums in zip(maps, known, strict=True)
+        for weights, sums in zip(maps, received_sums, strict=True)
         if weights.shape[2] == size and (not itself or weights.shape[1] == size)
     ]
     if not of_text:
         return []
     causal = itself and all(float(weights[:, 0][:, 1:].sum()) == 0 for weights, _ in of_text)
-    least = torch.full((size,), EXCESS, dtype=torch.float64)
-    least[0] = FIRST if causal else EXCESS
+    threshold = torch.full((size,), EXCESS, dtype=torch.float64)
+    threshold[0] = FIRST if causal else EXCESS
     candidates = torch.tensor([not token.special for token in tokens])
     seen_by, above, parts = torch.zeros(size, dtype=torch.float64), [], []
     for weights, sums in of_text:
@@ -88,12 +88,12 @@ def sinks_of(
         seen_by = torch.maximum(seen_by, seen.amin(0))
         queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
         if sums is None:
-            few = math.prod(weights.shape) <= BAND  # then reading the matrix is faster
-            sums = torch.stack([head.double().sum(0) for head in weights.dense().cpu()]) if few else weights.received()
+            tiny = math.prod(weights.shape) <= BAND  # then reading the matrix is faster
+            sums = torch.stack([head.double().sum(0) for head in weights.dense().cpu()]) if tiny else weights.received()
         sums, equal = sums.cpu().double(), equal / queries
-        # `own` includes a token's weight on itself. Without it, no excess is larger, so few tokens need to be read
+        # `sums` includes a token's weight on itself. Without it, no excess is larger, so few tokens need to be read
         # below.
-        above.append((sums / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
+        above.append((sums / queries - equal) / (1 - equal).clamp(min=1e-9) >= threshold)
         parts.append((weights, sums, queries, equal))
     enough = seen_by >= SEEN_BY
     enough[0] |= causal and bool(seen_by[0] > 0)
@@ -104,7 +104,7 @@ def sinks_of(
             itself_too = weights[:, token, token].cpu().double() if itself else 0.0
             shares.append((sums[:, token] - itself_too) / queries[:, token])
             excess.append((shares[-1] - equal[:, token]) / (1 - equal[:, token]).clamp(min=1e-9))
-        heads = float((torch.cat(excess) >= least[token]).double().mean())
+        heads = float((torch.cat(excess) >= threshold[token]).double().mean())
         if heads > 0.5:
             results.append(Sink(token, tokens[token].text, float(torch.cat(shares).mean()), heads))
     return results
@@ -129,20 +129,20 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     for head in range(rows):
         for start in range(0, length, step):
             band = slice(start, min(start + step, length))
-            here = torch.ones(band.stop - start, size, dtype=torch.bool)
+            allowed = torch.ones(band.stop - start, size, dtype=torch.bool)
             if mask is not None:
                 tile = mask.tile(one, slice(head, head + 1), band, columns, weights.device)
-                here = here if tile is None else here & tile[0, 0].cpu()
+                allowed = allowed if tile is None else allowed & tile[0, 0].cpu()
             if bias is not None:
                 part = bias[:1, head : head + 1] if bias.shape[1] > 1 else bias[:1]
                 part = part[:, :, band] if part.shape[2] > 1 else part
-                here = here & (part[0, 0] > HIDDEN).cpu()
-            even = here / here.sum(1, keepdim=True).clamp(min=1).double()
+                allowed = allowed & (part[0, 0] > HIDDEN).cpu()
+            even = allowed / allowed.sum(1, keepdim=True).clamp(min=1).double()
             if itself:
-                places = torch.arange(start, band.stop)
-                here[places - start, places] = False
-                even[places - start, places] = 0
-            seen[head] += here.sum(0)
+                diagonal = torch.arange(start, band.stop)
+                allowed[diagonal - start, diagonal] = False
+                even[diagonal - start, diagonal] = 0
+            seen[head] += allowed.sum(0)
             equal[head] += even.sum(0)
     return seen, equal
 

@@ -72,41 +72,41 @@ def specific_weights(
     keys, without punctuation. Words without a positive divergence are left out.
     """
     tokens = trace.tokens
-    own = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
+    candidates = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
     if groups is None:
-        count = min(len(own), SAMPLED)
-        groups = [[own[n * len(own) // count]] for n in range(count)]
+        count = min(len(candidates), SAMPLED)
+        groups = [[candidates[n * len(candidates) // count]] for n in range(count)]
     if words_alone:  # the allowed keys of each word
         allowed = keys_of_other_words(tokens, groups, apart)
     else:
         word_of = torch.tensor(word_numbers(trace.text, tokens))
         allowed = torch.zeros(len(groups), len(tokens), dtype=torch.bool)
-        allowed[:, own] = True
+        allowed[:, candidates] = True
         for keys, group in zip(allowed, groups, strict=True):
             keys &= ~torch.isin(word_of, word_of[list(group)])
     queries = torch.tensor(sorted({n for group in groups for n in group}), dtype=torch.long)
-    place = {n: at for at, n in enumerate(queries.tolist())}
-    found: list[list[SpecificWeight]] = []
+    row_of = {n: at for at, n in enumerate(queries.tolist())}
+    result: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = weights_at_hand([trace.attention[layer]])
         no_head = head is not None and head >= weights.shape[0]
         if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys aren't the text's tokens
-            found.append([])
+            result.append([])
             continue
-        *each, beyond = row_divergences(weights, queries)
-        parts = torch.stack(each)  # (3, H, q, S)
+        *statistics, beyond = row_divergences(weights, queries)
+        parts = torch.stack(statistics)  # (3, H, q, S)
         beyond, first = (beyond, 0) if head is None else (beyond[head : head + 1], head)
         best = []
         for group, keys in zip(groups, allowed, strict=True):
-            at = [place[n] for n in group]
+            at = [row_of[n] for n in group]
             divergence = beyond[:, at].mean(1).masked_fill_(~keys, -torch.inf)
             h, j = divmod(int(divergence.argmax()), len(tokens))
             if divergence[h, j] > 0:
-                weight, far, received = parts[:, first + h, at, j].mean(1).tolist()
-                own_divergence = float(divergence[h, j])
-                best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, far, received, own_divergence))
-        found.append(sorted(best, key=lambda each: -each.divergence))
-    return found
+                weight, by_distance, by_key = parts[:, first + h, at, j].mean(1).tolist()
+                largest = float(divergence[h, j])
+                best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, by_distance, by_key, largest))
+        result.append(sorted(best, key=lambda weight: -weight.divergence))
+    return result
 
 
 def word_links(
@@ -159,21 +159,21 @@ def divergences(
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
     queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): each pair and its neighbours
-    rows, place, column = weights, queries.clamp(0, length - 1), keys.clamp(0, size - 1)
-    inside = torch.from_numpy((place.numpy() == queries.numpy()) & (column.numpy() == keys.numpy()))
+    rows, row, column = weights, queries.clamp(0, length - 1), keys.clamp(0, size - 1)
+    inside = torch.from_numpy((row.numpy() == queries.numpy()) & (column.numpy() == keys.numpy()))
     if isinstance(weights, AttentionMap):
-        read = place.unique()
-        rows, place = weights[:, read].cpu(), torch.searchsorted(read, place)
-    values = rows[head[:, None], place, column].double() * inside
-    weight, beside = values[:, 0], values[:, 1:]
+        distinct = row.unique()
+        rows, row = weights[:, distinct].cpu(), torch.searchsorted(distinct, row)
+    values = rows[head[:, None], row, column].double() * inside
+    weight, neighbours = values[:, 0], values[:, 1:]
     sample, by_distance, by_key = _sampled_sums(weights)
-    own = torch.stack([weight, _larger_than(weight, 0).double()])
-    own = own if len(sample) == length else own * torch.isin(query, sample)
+    removed = torch.stack([weight, _larger_than(weight, 0).double()])
+    removed = removed if len(sample) == length else removed * torch.isin(query, sample)
     expected = [
-        _mean_or_0(by_distance[:, head, key - query + length - 1] - own),
-        beside.sum(1) / _larger_than(beside, 0).sum(1).clamp(min=1),
-        _mean_or_0(by_key[:, head, key] - own),
-        1 / _larger_than(rows[head, place[:, 0]], 0).sum(-1).clamp(min=1),
+        _mean_or_0(by_distance[:, head, key - query + length - 1] - removed),
+        neighbours.sum(1) / _larger_than(neighbours, 0).sum(1).clamp(min=1),
+        _mean_or_0(by_key[:, head, key] - removed),
+        1 / _larger_than(rows[head, row[:, 0]], 0).sum(-1).clamp(min=1),
     ]
     return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
@@ -186,7 +186,7 @@ def _divergences_of_large_map(
     largest, at = (tensor[..., 0].cpu() for tensor in weights.top(1))  # (H, L)
     mask, softcap = weights.rule.mask or Mask(), weights.rule.softcap
     low, high = -length if mask.low is None else mask.low, size if mask.high is None else mask.high
-    sample, found = torch.arange(min(length, SAMPLED)), torch.zeros(2, pairs.shape[1], dtype=torch.float64)
+    sample, result = torch.arange(min(length, SAMPLED)), torch.zeros(2, pairs.shape[1], dtype=torch.float64)
     sample = sample * length // len(sample)
     for head in pairs[0].unique().tolist():
         q, k = (x[0, head * x.shape[1] // heads].cpu().double() for x in (weights.query, weights.key))
@@ -198,23 +198,23 @@ def _divergences_of_large_map(
         base = scores(torch.arange(length), at[head].clamp(min=0))
 
         def read(rows: Tensor, cols: Tensor, head: int = head, scores: Any = scores, base: Tensor = base) -> Tensor:
-            away, there = cols - rows, (rows >= 0) & (rows < length) & (cols >= 0) & (cols < size)
+            shift, inside = cols - rows, (rows >= 0) & (rows < length) & (cols >= 0) & (cols < size)
             rows, cols = rows.clamp(0, length - 1), cols.clamp(0, size - 1)
             values = (largest[head][rows] * (scores(rows, cols) - base[rows]).exp()).to(weights.dtype).double()
-            return torch.where(there & (away >= low) & (away <= high), values, 0.0)  # exp may be inf at masked keys
+            return torch.where(inside & (shift >= low) & (shift <= high), values, 0.0)  # exp may be inf at masked keys
 
         query, key = pairs[1:, pairs[0] == head][..., None]
-        rows, others = weights[head, query[:, 0]].cpu(), sample != query
+        rows, is_other = weights[head, query[:, 0]].cpu(), sample != query
         weight, expected = rows.gather(1, key)[:, 0].double(), [1 / (rows > 0).sum(-1).clamp(min=1)]
         for values in (
-            read(sample[None], sample + key - query) * others,
+            read(sample[None], sample + key - query) * is_other,
             read(query + torch.tensor(NEAREST), key + torch.tensor(NEAREST)),
-            read(sample[None], key) * others,
+            read(sample[None], key) * is_other,
         ):
             expected.append(values.sum(1) / (values > 0).sum(1).clamp(min=1))
         divergence = torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
-        found[:, pairs[0] == head] = torch.stack([weight, divergence])
-    return found[0], found[1]
+        result[:, pairs[0] == head] = torch.stack([weight, divergence])
+    return result[0], result[1]
 
 
 def divergence_maps(
@@ -245,14 +245,14 @@ def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int
     maps: from `divergence_maps`. Returns (query, key, layer, head, weight, divergence) of pairs with a divergence of at
     least 0.25 nats, the largest first.
     """
-    found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
+    pairs: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for layer, weights, divergence in maps:
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
-            if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:
+            if float(best[q, k]) > pairs.get((q, k), (0.0,))[-1]:
                 h = int(head[q, k])
-                found[q, k] = q, k, layer, h, float(weights[h, q, k]), float(best[q, k])
-    return sorted(found.values(), key=lambda each: -each[-1])
+                pairs[q, k] = q, k, layer, h, float(weights[h, q, k]), float(best[q, k])
+    return sorted(pairs.values(), key=lambda pair: -pair[-1])
 
 
 def largest_divergences(
@@ -262,8 +262,8 @@ def largest_divergences(
 
     Returns the divergences, and the tokens at the other ends.
     """
-    both = [torch.stack([layer, layer.mT], 1).max(-1) for layer in divergences]
-    return torch.stack([best.values for best in both]), torch.stack([best.indices for best in both])
+    maxima = [torch.stack([layer, layer.mT], 1).max(-1) for layer in divergences]
+    return torch.stack([best.values for best in maxima]), torch.stack([best.indices for best in maxima])
 
 
 def row_divergences(
@@ -275,29 +275,29 @@ def row_divergences(
     eight nearest, whichever is larger. For more than 512 queries, 512 evenly spaced queries are read.
     """
     heads, length, size = weights.shape
-    sample, sums, columns = _sampled_sums(weights)
+    sample, sums, cols = _sampled_sums(weights)
     positions = (queries[:, None] + torch.tensor([0, *NEAREST])).clamp(0, length - 1)  # (q, 9)
     if isinstance(weights, AttentionMap) and len(queries) <= AT_ONCE:  # a single read is faster than nine
         needed, positions = positions.unique(return_inverse=True)
         weights = weights[:, needed]
     rows = weights[:, positions[:, 0]].cpu().double()
-    own = torch.stack([rows, _larger_than(rows, 0).double()])
-    own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
-    by_distance = _mean_or_0(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
+    removed = torch.stack([rows, _larger_than(rows, 0).double()])
+    removed = removed if len(sample) == length else removed * torch.isin(queries, sample).double()[:, None]
+    by_distance = _mean_or_0(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - removed)
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest queries
     many = torch.zeros_like(total, dtype=torch.uint8)
     for shift, near in zip(NEAREST, positions[:, 1:].T, strict=True):
-        neighbours, beside = queries + shift, weights[:, near].cpu().double()
-        beside[:, (neighbours < 0) | (neighbours >= length)] = 0
+        neighbours, near_weights = queries + shift, weights[:, near].cpu().double()
+        near_weights[:, (neighbours < 0) | (neighbours >= length)] = 0
         first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted key exists
         if first < last:
-            shifted = beside[:, :, first + shift : last + shift]
+            shifted = near_weights[:, :, first + shift : last + shift]
             total[:, :, first:last] += shifted
             many[:, :, first:last] += _larger_than(shifted, 0).byte()
-    by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean_or_0(columns[:, :, None] - own)
+    by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean_or_0(cols[:, :, None] - removed)
     equal = 1 / _larger_than(rows, 0).sum(-1, keepdim=True).clamp(min=1)
-    most = torch.maximum(torch.maximum(by_distance, by_key), equal)
-    return rows, by_distance, by_key, torch.xlogy(rows, rows) - torch.xlogy(rows, most)
+    expected = torch.maximum(torch.maximum(by_distance, by_key), equal)
+    return rows, by_distance, by_key, torch.xlogy(rows, rows) - torch.xlogy(rows, expected)
 
 
 def _sampled_sums(
@@ -310,16 +310,16 @@ def _sampled_sums(
     by_distance = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
     by_key = torch.zeros(2, heads, size, dtype=torch.float64)
     for start in range(0, count, AT_ONCE):  # so few rows stay in the cache
-        some = sample[start : start + AT_ONCE]
-        seen = weights[:, some if count < length else slice(start, start + AT_ONCE)].cpu()
-        at = (torch.arange(size) - some[:, None] + length - 1).flatten()
+        block = sample[start : start + AT_ONCE]
+        block_weights = weights[:, block if count < length else slice(start, start + AT_ONCE)].cpu()
+        at = (torch.arange(size) - block[:, None] + length - 1).flatten()
         together = max(1, AT_ONCE * 512 // max(1, at.numel()))  # heads
         for head in range(0, heads, together):
-            rows = seen[head : head + together].double()
+            rows = block_weights[head : head + together].double()
             by_key[0, head : head + together] += rows.sum(1)
             by_distance[0, head : head + together].scatter_add_(1, at.expand(len(rows), -1), rows.flatten(1))
-        above = seen.numpy() > 0  # usually the same in all heads
-        counts = torch.from_numpy(above[:1] if (above == above[:1]).all() else above).double()
+        positive = block_weights.numpy() > 0  # usually the same in all heads
+        counts = torch.from_numpy(positive[:1] if (positive == positive[:1]).all() else positive).double()
         by_key[1] += counts.sum(1)
         by_distance[1] += by_distance.new_zeros(len(counts), by_distance.shape[2]).index_add_(1, at, counts.flatten(1))
     return sample, by_distance, by_key
@@ -331,9 +331,9 @@ def _mean_or_0(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
     return torch.where(_larger_than(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
 
-def _larger_than(numbers: Shaped[Tensor, "*n"], least: int | float) -> Bool[Tensor, "*n"]:
-    """Return which numbers are larger than `least`. NumPy does this in a tenth of PyTorch's time."""
-    return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
+def _larger_than(numbers: Shaped[Tensor, "*n"], bound: int | float) -> Bool[Tensor, "*n"]:
+    """Return which numbers are larger than `bound`. NumPy does this in a tenth of PyTorch's time."""
+    return torch.from_numpy(numpy.asarray(numbers.numpy() > bound))
 
 
 def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
@@ -347,14 +347,14 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
     return numbers
 
 
-def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
+def most_specific_weight(layers: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
     """Choose the most informative layer and head of a text, and return its weight with the largest divergence.
 
     The layer has the largest sum of divergences over the text's words, and the head the largest part of this sum,
-    because a single large weight may be due to chance. found: for each layer, as `specific_weights` returns it. Returns
-    None if it is empty.
+    because a single large weight may be due to chance. layers: as `specific_weights` returns them. Returns None if they
+    are empty.
     """
-    chosen = [weight for weights in found for weight in weights]
+    chosen = [weight for weights in layers for weight in weights]
     for name in ("layer", "head"):
         totals = defaultdict[int, float](float)  # of equal totals, the first head wins
         for weight in chosen:
@@ -366,6 +366,6 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
 
 def text_choice(layer: int, head: int | None = None) -> str:
     """Explain in a sentence why a layer was chosen for a text, for all heads or for one head."""
-    whose = "its attention" if head is None else f"head {head} there"
+    subject = "its attention" if head is None else f"head {head} there"
     usual = "what the distance alone or the attended token alone predicts"
-    return f"Layer {layer} was chosen because {whose} differs most from {usual}."
+    return f"Layer {layer} was chosen because {subject} differs most from {usual}."
