@@ -57,16 +57,16 @@ SHARES: list[Template] = [
 
 def heads_sentences(answer: "Heads") -> list[str]:
     """Return sentences on the highest scores of each table, each for a different head, and on each test's score."""
-    written = []
+    result = []
     for table, means in answer.tables.items():
         best = {name: top_heads(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
-        led: dict[str, str] = {}
+        score_of_head: dict[str, str] = {}
         for name in sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1]):
-            led.setdefault(best[name][0][0], name)  # the head for special tokens is often also that for sinks
-        names = [ASKED[table]] if ASKED.get(table) in means.scores else list(led.values())
+            score_of_head.setdefault(best[name][0][0], name)  # the head for special tokens is often also that for sinks
+        names = [ASKED[table]] if ASKED.get(table) in means.scores else list(score_of_head.values())
         count = max(1, MAX_SENTENCES // len(answer.tables))
-        written += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
-    return written[:MAX_SENTENCES]
+        result += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
+    return result[:MAX_SENTENCES]
 
 
 def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
@@ -105,8 +105,8 @@ def heads_panels(answer: "Heads") -> list[Panel]:
     panels: list[Panel] = []
     for name, means in answer.tables.items():
         of, group = (f"{name}: ", name) if several else ("", "")
-        shown = [score for score in means.scores if score != "sinks" or np.any(means.scores[score] != 0)]
-        grids = [_score_grid(means, score, of, group, largest) for score in shown]
+        names = [score for score in means.scores if score != "sinks" or np.any(means.scores[score] != 0)]
+        grids = [_score_grid(means, score, of, group, largest) for score in names]
         tables = _overview_table(means, of), _all_heads_table(means, of)
         panels += [replace(panel, tab=capital(group)) for panel in (*grids, *tables)]
     return panels
@@ -116,11 +116,11 @@ def _overview_table(means: HeadMeans, of: str) -> Table:
     """Return a table of the heads with the highest scores of each kind, with the kind's meaning."""
     rows: list[list[Cell]] = []
     for score in means.scores:
-        known, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
+        values, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
         if meaning.looks_at:
-            most = ", ".join(f"{head} {number(value)}" for head, value in top_heads(means, score)) or "none"
-            mean = float(np.mean(known)) if known else None
-            heads = most if known else "no such token"
+            top = ", ".join(f"{head} {number(value)}" for head, value in top_heads(means, score)) or "none"
+            mean = float(np.mean(values)) if values else None
+            heads = top if values else "no such token"
             rows.append([score, meaning.looks_at, heads, mean, means.count(score), meaning.says])
     columns = [
         Column("score"), Column("attends to"), Column("highest heads"), Column("mean", 2),
@@ -137,14 +137,14 @@ def _overview_table(means: HeadMeans, of: str) -> Table:
 def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
     """Return a grid of layers by heads with one score. largest: the end of the common colour scale."""
     values, unit = means.scores[score], MEANINGS[score].unit
-    what = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
+    quantity = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
     looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
     grey = [(row, head) for row, head in np.argwhere(~(looked >= LOOKED) & ~np.isnan(values)).tolist()]
     heads = "1 grey head attends" if len(grey) == 1 else f"{len(grey)} grey heads attend"
-    second = f"{heads} with less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
+    detail = f"{heads} with less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
     return Heat(
-        name=f"{of}{score}", title=f"{score}: {what}, {count_of_tokens(means.count(score))}",
-        note=f"{MEANINGS[score].says} {second}", grey=grey,
+        name=f"{of}{score}", title=f"{score}: {quantity}, {count_of_tokens(means.count(score))}",
+        note=f"{MEANINGS[score].says} {detail}", grey=grey,
         rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
         columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"), unit=unit, picture=True,
         values=[[None if value != value else float(value) for value in row] for row in values], group=group,
@@ -212,8 +212,8 @@ class Heads(Answer):
         """Return notes on the tokens that scores average over, on the model, and on the embedding index."""
         models = {means.model for means in self.tables.values() if means.model}
         notes = dict.fromkeys(note for means in self.tables.values() for note in means.notes)
-        read = "".join(f", read with {model}" for model in models)
-        return [f"Means are over all tokens except special tokens and the first token of each text{read}.", *notes]
+        source = "".join(f", read with {model}" for model in models)
+        return [f"Means are over all tokens except special tokens and the first token of each text{source}.", *notes]
 
     def rows(self) -> list[Row]:
         """Return one row per head and table: of, layer, head, and every score."""
@@ -223,6 +223,6 @@ class Heads(Answer):
         """Return each table's sentences, token counts and scores, as JSON data."""
         tables = {}
         for table, means in self.tables.items():
-            written = [f"{name}: {score_sentence(means, name)}" for name in means.scores]
-            tables[table] = {"findings": written, "counts": means.counts, "heads": means.rows()}
+            findings = [f"{name}: {score_sentence(means, name)}" for name in means.scores]
+            tables[table] = {"findings": findings, "counts": means.counts, "heads": means.rows()}
         return {"tables": tables}

@@ -48,10 +48,10 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
         if not compared:
             sentences.append(f"{len(labels)} paths are too many to compare with each other (at most {MAX_COMPARED}).")
         last = len(side.occurrences[0].hidden_states) - 2
-        whole = quoted(side.word or "")
-        nearness = f"Cosine of {whole} to the vector that enters layer 0, after each layer"
+        word_name = quoted(side.word or "")
+        nearness = f"Cosine of {word_name} to the vector that enters layer 0, after each layer"
         if side.references:
-            nearness = f"Cosine of {whole} to each reference word, both in the same layer"
+            nearness = f"Cosine of {word_name} to each reference word, both in the same layer"
         if side.references and side.neutral:
             nearness += f". Dotted: the mean in {side.neutral[0].sentences} neutral sentences. Shaded: their range"
         panels.append({
@@ -84,16 +84,16 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
 
 def notes_on_movement(summary: Summary) -> list[str]:
     """Return a note for each stack whose trace lacks the hidden states that show the word's movement."""
-    why = "a trace does not hold all hidden states"
-    return [missing(side.word or "", why) for _, side in _stacks_with_word(summary) if side.massive is None]
+    reason = "a trace does not hold all hidden states"
+    return [missing(side.word or "", reason) for _, side in _stacks_with_word(summary) if side.massive is None]
 
 
 def _stacks_with_word(summary: Summary) -> Iterator[tuple[Part | None, Summary]]:
     """Yield each stack whose text has the word, with its summary: "encoder", "decoder", or None for a single stack."""
-    read: list[tuple[Part | None, Summary]] = [(None, summary)]
+    stacks: list[tuple[Part | None, Summary]] = [(None, summary)]
     if summary.target is not None:
-        read = [("encoder", summary), ("decoder", summary.target.summary)]
-    return ((part, stack) for part, stack in read if stack.occurrences)
+        stacks = [("encoder", summary), ("decoder", summary.target.summary)]
+    return ((part, stack) for part, stack in stacks if stack.occurrences)
 
 
 def _path_data(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
@@ -105,8 +105,8 @@ def _path_data(summary: Summary, part: Part | None, names: Sequence[str] | None,
         name = f"{TEXTS[part]} {text + 1}" if names is None else names[text]
         if summary.windows:
             window = summary.windows[text]
-            whole = f"text {window.text + 1}" if names is None else names[window.text]
-            name = f"{whole}, tokens {window.start} to {window.stop - 1}"
+            text_name = f"text {window.text + 1}" if names is None else names[window.text]
+            name = f"{text_name}, tokens {window.start} to {window.stop - 1}"
         steps = None if word.updates is None else [_update_data(step, text, summary, source) for step in word.updates]
         paths.append({
             "label": occurrence.label, "of": name,
@@ -129,14 +129,14 @@ def _word_in_context(text: str, start: int, end: int) -> Data:
 
 def _update_data(update: LayerUpdate, text: int, summary: Summary, source: Summary | None) -> Data:
     """Return a residual update's length, its components' contributions, and the tokens that contribute most."""
-    part, texts = update.attention, summary
+    attention, texts = update.attention, summary
     if update.cross is not None and source is not None:
-        part, texts = update.cross, source
+        attention, texts = update.cross, source
     counts, sinks = Counter(token.text for token in texts.tokens[text]), {sink.token for sink in texts.sinks[text]}
-    most = ", ".join(
+    largest = ", ".join(
         f"{quoted(display_text(token.text))}{f' ({token.token})' if counts[token.text] > 1 else ''}"
         f"{' (sink)' if token.token in sinks else ''} {signed(token.share, '.2f')}"
-        for token in ([] if part is None else part.top[:MAX_NAMED_TOKENS])
+        for token in ([] if attention is None else attention.top[:MAX_NAMED_TOKENS])
         if abs(token.share) >= SMALLEST_CONTRIBUTION
     )
     return {
@@ -144,7 +144,7 @@ def _update_data(update: LayerUpdate, text: int, summary: Summary, source: Summa
         "attention": None if update.attention is None else _rounded(update.attention.share),
         "cross": None if update.cross is None else _rounded(update.cross.share),
         "rest": _rounded(update.feed_forward_share),
-        "most": most,
+        "most": largest,
     }
 
 
@@ -152,14 +152,14 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 6)
 
 
-def missing(word: str, why: str) -> str:
+def missing(word: str, reason: str) -> str:
     """Return the note that says why a word's movement isn't shown."""
-    return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
+    return f"The path of {quoted(short(word))} through the layers is not shown: {reason}."
 
 
 def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:
     """Return a table of each layer's residual update, split into attention (by token) and the rest of the layer."""
-    occurrence = next(other for other in summary.occurrences if other.label == word.occurrence)
+    occurrence = next(item for item in summary.occurrences if item.label == word.occurrence)
     steps = word.updates or []
     crosses = any(step.cross for step in steps)
     texts = source if crosses and source is not None else summary

@@ -60,7 +60,7 @@ def trivial_patches(
     source: AnyTrace,
     part: Part | None,
     layers: Sequence[Layer],
-    places: Sequence[tuple[TokenNumbers, TokenNumbers]],
+    positions: Sequence[tuple[TokenNumbers, TokenNumbers]],
     outcomes: Sequence[Sequence[float]],
     ends: tuple[float, float],
     *,
@@ -68,8 +68,8 @@ def trivial_patches(
 ) -> tuple[tuple[int, int, Reason], ...]:
     """List (row, column, reason) of hidden-state patches that give the source's outcome in any model.
 
-    part: an encoder-decoder's patched stack. layers: the rows' layers. places: for each column, the patched tokens of
-    the run and of the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated:
+    part: an encoder-decoder's patched stack. layers: the rows' layers. positions: for each column, the patched tokens
+    of the run and of the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated:
     whether outcomes are gradient estimates, which needn't reach the source's outcome. A measured patch that doesn't
     reach it is never listed, because some architectures pass more than hidden states from layer to layer.
     """
@@ -79,24 +79,24 @@ def trivial_patches(
     last = len(trace_of_patched_stack(run, part).hidden_states) - 1
     for row, layer in enumerate(layers):
         state = 0 if layer == "input" else layer + 1
-        for column, (here, there) in enumerate(places):
+        for column, (tokens, sources) in enumerate(positions):
             reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
-            alone = all(value == ends[0] for n, value in enumerate(outcomes[row]) if n != column)
-            if (reached or estimated) and _same_outside_patch(run, source, part, state, here, there):
+            unchanged_elsewhere = all(value == ends[0] for n, value in enumerate(outcomes[row]) if n != column)
+            if (reached or estimated) and _same_outside_patch(run, source, part, state, tokens, sources):
                 trivial.append((row, column, "elsewhere"))
-            elif state == last and part != "encoder" and (alone if estimated else reached):
+            elif state == last and part != "encoder" and (unchanged_elsewhere if estimated else reached):
                 trivial.append((row, column, "read"))
     return tuple(trivial)
 
 
 def _same_outside_patch(
-    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: TokenNumbers, there: TokenNumbers
+    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, tokens: TokenNumbers, sources: TokenNumbers
 ) -> bool:
     """Return whether two runs agree at all unpatched tokens and in the unpatched stack."""
     run_side, source_side = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
-    if here != there or len(run_side.tokens) != len(source_side.tokens):
+    if tokens != sources or len(run_side.tokens) != len(source_side.tokens):
         return False
-    others = [n for n in range(len(run_side.tokens)) if n not in here]
+    others = [n for n in range(len(run_side.tokens)) if n not in tokens]
     compared = [(run_side.hidden_states[state][others], source_side.hidden_states[state][others])]
     if part is not None:  # compare the encoder's output, or the decoder's input
         number, stack = (-1, 0) if part == "decoder" else (0, 1)
@@ -128,18 +128,18 @@ def describe_patch(sweep: "PatchSweep", row: int, column: int) -> str:
     """Describe a patch in sentences: position, source token, outcome, and the fraction of the way to the source's."""
     share = sweep.shares[row][column]
     run, source, outcome = format_outcomes(sweep, sweep.outcomes[row][column])
-    taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
-    text = f"{capital(activations_name(sweep))}, {patch_name(sweep, row, column)}{taken}: outcome {outcome}"
+    origin = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
+    text = f"{capital(activations_name(sweep))}, {patch_name(sweep, row, column)}{origin}: outcome {outcome}"
     if math.isnan(share):
         return f"{text}. Both texts have {run}."
-    why = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
-    return f"{text}, {share:z.0%} of the way from {run} to {source}.{why}".replace(" -", " −")
+    note = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
+    return f"{text}, {share:z.0%} of the way from {run} to {source}.{note}".replace(" -", " −")
 
 
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
     """Return a heat map with each patch's fraction and description."""
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
-    most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
+    largest = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     run, source = format_outcomes(sweep)
     other, by = ("clean", "by") if sweep.direction == "denoising" else ("corrupted", "after")
     trivial = " Grey patches give 1 in any model." if sweep.given else ""
@@ -149,7 +149,7 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
         note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
         f"text's ({source}).{trivial}",
         rows=["input" if n == "input" else f"layer {n}" for n in sweep.layers], columns=_column_names(sweep),
-        axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
+        axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=largest,
         said=[[describe_patch(sweep, row, n) for n in range(len(sweep.columns))] for row in range(len(sweep.layers))],
         grey=[(row, column) for row, column, _ in sweep.given], unit=sweep.measure, screen=True, picture=True,
     )  # fmt: skip
@@ -198,8 +198,8 @@ def patch_sentences(sweep: "PatchSweep") -> list[str]:
     for other in [cell for cell in ranked[1:] if heads or cell[1] != ranked[0][1]][:1]:
         numbers |= {"other": patch_name(sweep, *other), "other_share": effects[other]}
     if trivial:
-        more = [f"{len(trivial) - MAX_NAMED} more"] if len(trivial) > MAX_NAMED else []
-        numbers["trivial"] = [patch_name(sweep, *cell) for cell in trivial[:MAX_NAMED]] + more
+        rest = [f"{len(trivial) - MAX_NAMED} more"] if len(trivial) > MAX_NAMED else []
+        numbers["trivial"] = [patch_name(sweep, *cell) for cell in trivial[:MAX_NAMED]] + rest
     return sentences(TABLE, numbers)
 
 

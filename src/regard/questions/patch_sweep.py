@@ -96,41 +96,41 @@ def patch_sweep(
         traces.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
     run, source = (1, 0) if direction == "denoising" else (0, 1)
     run_side, source_side = (_trace_to_patch(traces[n], what, part) for n in (run, source))
-    places = places_of_intervention("at", at)
+    positions = places_of_intervention("at", at)
     depth, heads = _patched_layers_and_heads(traces[run], what, part)
     all_layers: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
     rows = all_layers if layers is None else tuple(layer for layer in all_layers if layer in layers)
     unknown = [layer for layer in layers or () if layer not in all_layers]
     if unknown or not rows:
         raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, all_layers))}")
-    if places is None and len(run_side.tokens) != len(source_side.tokens):
+    if positions is None and len(run_side.tokens) != len(source_side.tokens):
         counts = f"{len(run_side.tokens)} tokens, {shortened(source_side.text)} {len(source_side.tokens)}"
         raise RegardError(f"patch_sweep: {shortened(run_side.text)} has {counts}: pass words of both as at=")
     columns = [f"head {n}" for n in range(heads)] if by == "heads" else []
     aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # per position: tokens of the run, and of the source
-    for place in () if by == "heads" else range(len(run_side.tokens)) if places is None else places:
-        here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (run_side, source_side))
-        if len(here) != len(there):
+    for pos in () if by == "heads" else range(len(run_side.tokens)) if positions is None else positions:
+        tokens, sources = (tokens_at("at", side.text, side.tokens, (pos,)) for side in (run_side, source_side))
+        if len(tokens) != len(sources):
             raise RegardError(
-                f"patch_sweep: {written((place,))} is {len(here)} tokens in {shortened(run_side.text)} and "
-                f"{len(there)} in {shortened(source_side.text)}: they cannot be aligned"
+                f"patch_sweep: {written((pos,))} is {len(tokens)} tokens in {shortened(run_side.text)} and "
+                f"{len(sources)} in {shortened(source_side.text)}: they cannot be aligned"
             )
-        aligned.append((here, there))
-        columns.append(f"{run_side.tokens[place].text} {place}" if isinstance(place, int) else written((place,)))
+        aligned.append((tokens, sources))
+        columns.append(f"{run_side.tokens[pos].text} {pos}" if isinstance(pos, int) else written((pos,)))
     if by == "heads":
-        cells: list[Any] = [{"at": None if places is None else [*places], "head": n} for n in range(heads)]
+        cells: list[Any] = [{"at": None if positions is None else [*positions], "head": n} for n in range(heads)]
     else:
-        cells = [{"at": [*here], "source_at": [*there]} for here, there in aligned]
+        cells = [{"at": [*tokens], "source_at": [*sources]} for tokens, sources in aligned]
     patches = [patch(what, layer=layer, source=traces[source], part=part, **where) for layer in rows for where in cells]
     outcomes = [[math.nan] * len(columns) for _ in rows]
     notes: dict[str, None] = {}
-    runs = model.ablated(texts[run], [[each] for each in patches], target=target_texts[run], logits=outcome.logits)
-    for done, (number, trace) in enumerate(runs, 1):
+    runs = model.ablated(texts[run], [[item] for item in patches], target=target_texts[run], logits=outcome.logits)
+    for count, (number, trace) in enumerate(runs, 1):
         row, column = divmod(number, len(columns))
         outcomes[row][column] = outcome.of(trace)
         notes |= dict.fromkeys(note for note in trace.sides[-1].status.notes if note in REUSED)
         if progress is not None:
-            progress(done, len(patches))
+            progress(count, len(patches))
     ends = outcome.of(traces[run]), outcome.of(traces[source])
     trivial: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
@@ -139,8 +139,8 @@ def patch_sweep(
     # no sweep needs attention block outputs, so leave out the note on them
     status = replace(unpatched, notes=(*(note for note in unpatched.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
-        what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(places),
-        part, tuple(" ".join(source_side.tokens[n].text.strip() for n in there) for _, there in aligned), trivial,
+        what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(positions),
+        part, tuple(" ".join(source_side.tokens[n].text.strip() for n in sources) for _, sources in aligned), trivial,
         about=Read(((clean, target_texts[0]), (corrupted, target_texts[1])), (status,)),
     )  # fmt: skip
 
@@ -160,10 +160,10 @@ def patch_traces(
 ) -> PatchSweep:
     """Run a patch sweep on the texts of a clean and a corrupted trace, with the options of `regard patch`."""
     (clean, corrupted), side = traces, traces[0].sides[0 if part == "encoder" else -1]
-    places = [int(place) if place.isdecimal() and isinstance(place_in(side, place), int) else place for place in at]
+    positions = [int(pos) if pos.isdecimal() and isinstance(place_in(side, pos), int) else pos for pos in at]
     return patch_sweep(
         model, clean.sides[0].text, corrupted.sides[0].text,
-        chosen_outcome(model, clean, probability, to=to, against=against, word=word), at=places or None, part=part,
+        chosen_outcome(model, clean, probability, to=to, against=against, word=word), at=positions or None, part=part,
         direction="noising" if noising else "denoising", progress=progress,
         targets=(clean.sides[-1].text, corrupted.sides[-1].text) if model.pairs else None, **options,
     )  # fmt: skip
@@ -208,8 +208,8 @@ def attribution_patching(
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: got {direction!r}, expected 'denoising' or 'noising'")
     if model.pairs:
-        needed = "a model with a single stack is needed"
-        raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, {needed}")
+        requirement = "a model with a single stack is needed"
+        raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, {requirement}")
     traces = [model.trace(text, attention_outputs=False) for text in (clean, corrupted)]
     run, source = (traces[1], traces[0]) if direction == "denoising" else (traces[0], traces[1])
     if len(run.tokens) != len(source.tokens):
@@ -219,11 +219,11 @@ def attribution_patching(
         )
     gradient_pass, in_graph = gradient_run(model, run)
     (source_pass, _), value = gradient_run(model, source), number_of(outcome, in_graph)
-    (states,), (others,) = gradient_pass.states, source_pass.states
+    (states,), (source_states,) = gradient_pass.states, source_pass.states
     slopes = gradient_pass.gradients(value, states)
     changes = [
-        ((other.detach() - state.detach()).double() * slope.double())[0].sum(-1)
-        for state, other, slope in zip(states, others, slopes, strict=True)
+        ((source_state.detach() - state.detach()).double() * slope.double())[0].sum(-1)
+        for state, source_state, slope in zip(states, source_states, slopes, strict=True)
     ]
     layers: tuple[Layer, ...] = ("input", *range(len(states) - 1))
     columns = tuple(f"{token.text} {n}" for n, token in enumerate(run.tokens))
@@ -231,8 +231,8 @@ def attribution_patching(
     outcomes = [[start + change for change in row.tolist()] for row in changes]
     name = f"{outcome.name}, estimated by gradients"
     ends = start, outcome.of(source)
-    places = [((n,), (n,)) for n in range(len(columns))]
-    trivial = trivial_patches(run, source, None, layers, places, outcomes, ends, estimated=True)
+    positions = [((n,), (n,)) for n in range(len(columns))]
+    trivial = trivial_patches(run, source, None, layers, positions, outcomes, ends, estimated=True)
     return PatchSweep(
         "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
         given=trivial, method=METHOD, about=Read.of(*traces),

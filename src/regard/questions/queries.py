@@ -86,8 +86,8 @@ class HeadsQuery(Query):
         if self.store is None:
             super().check_source(source, verb, outputs)
             return
-        others = {"TEXT": source.texts, "--target-text": source.targets, "--model": source.model, "--tests": self.tests}
-        refuse_both("--store", others, "a store has its own texts and model, pass one of them")
+        inputs = {"TEXT": source.texts, "--target-text": source.targets, "--model": source.model, "--tests": self.tests}
+        refuse_both("--store", inputs, "a store has its own texts and model, pass one of them")
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Score the heads on texts, or return the head statistics of an embedding index."""

@@ -52,9 +52,9 @@ def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[
     texts = [token.text for token in tokens]
 
     def name(n: int) -> str:
-        place = f" ({n})" if texts.count(texts[n]) > 1 else ""
-        called = texts[n] if tokens[n].special else quoted(texts[n])
-        return f"{'the attention sink ' * (n in sinks)}{called}{place}{' itself' * (n == query)}"
+        suffix = f" ({n})" if texts.count(texts[n]) > 1 else ""
+        text = texts[n] if tokens[n].special else quoted(texts[n])
+        return f"{'the attention sink ' * (n in sinks)}{text}{suffix}{' itself' * (n == query)}"
 
     allowed = [n for n, score in enumerate(record.scores.tolist()) if score > float("-inf")]
     others = [n for n in allowed if n not in (query, *sinks) and not tokens[n].special and wordlike(texts[n])]
@@ -158,14 +158,14 @@ def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -
 
 def _weighted_values(answer: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """Return a heat map of weighted values, those with the largest weights, and of their sum, the context vector."""
-    most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
-    few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
+    keys = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
+    limit = f"; the {DRAWN} with the largest weights are shown" if len(keys) < len(record.weights) else ""
     return Heat(
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
-        rows=[*(_key_name(answer, n) for n in most), "context"], columns=numbered(len(record.context)),
-        values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
+        rows=[*(_key_name(answer, n) for n in keys), "context"], columns=numbered(len(record.context)),
+        values=[*record.weighted[keys].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
         picture=picture,
-        note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
+        note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{limit}.",
     )  # fmt: skip
 
 

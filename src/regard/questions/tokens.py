@@ -62,32 +62,32 @@ def tokens_panels(answer: "Tokens") -> list[Panel]:
     limit, token_limit = (SEVERAL if several else ROWS) // len(first), MAX_TOKENS // len(first)
     brief = [_text_strip(answer, n, tokens, text, token_limit) for n, (text, tokens) in enumerate(first, 1)]
     rows = [(n, row[:4]) for n, (_, tokens) in enumerate(first, 1) for row in _token_rows(tokens)[:limit]]
-    left = [(sum(max(0, len(tokens) - limit) for _, tokens in first), "token"), (len(answer.found) - MAX_TEXTS, "text")]
-    more = " and ".join(f"{count:,} more {what}{'s' * (count > 1)}" for count, what in left if count > 0)
+    rest = [(sum(max(0, len(tokens) - limit) for _, tokens in first), "token"), (len(answer.found) - MAX_TEXTS, "text")]
+    more = " and ".join(f"{count:,} more {kind}{'s' * (count > 1)}" for count, kind in rest if count > 0)
     table = Table(
         name="First tokens", title="", columns=[*[Column("text")] * several, *COLUMNS], screen=True,
         brief=True, rows=[[str(n), *row] if several else row for n, row in rows],
         note=f"Not shown: {more}" if more else "",
     )  # fmt: skip
-    whole = [panel for n, (text, tokens) in enumerate(answer.found, 1) for panel in _full_text(answer, n, tokens, text)]
-    return [*brief, table, *whole]
+    full = [panel for n, (text, tokens) in enumerate(answer.found, 1) for panel in _full_text(answer, n, tokens, text)]
+    return [*brief, table, *full]
 
 
-def _text_strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: str, most: int | None = None) -> Strip:
-    """Return a strip of a text's tokens and the characters between them. most: the maximum number of tokens."""
-    shown: list[str] = []
+def _text_strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: str, top: int | None = None) -> Strip:
+    """Return a strip of a text's tokens and the characters between them. top: the maximum number of tokens."""
+    strings: list[str] = []
     before: list[str] = []
     at = 0
-    for token in tokens[:most]:
+    for token in tokens[:top]:
         before.append(text[at : token.start])
         in_text = token.start >= at and token.end > token.start and not token.text.startswith("\\x")
-        shown.append(text[token.start : token.end] if in_text else token.text)
+        strings.append(text[token.start : token.end] if in_text else token.text)
         at = max(at, token.end)
-    times, brief, left = Counter(token.id for token in tokens), most is not None, len(tokens) - len(shown)
+    times, brief, rest = Counter(token.id for token in tokens), top is not None, len(tokens) - len(strings)
     return Strip(
-        name=_heading(answer, number, "beginning" if brief else "text"), tokens=shown, before=before, digits=0,
-        title=_heading(answer, number, f"tokens of {answer.name}"), note=f"… and {left:,} more tokens" if left else "",
-        values=[float(times[token.id]) for token in tokens[:most]], unit="times in the text", screen=brief, brief=brief,
+        name=_heading(answer, number, "beginning" if brief else "text"), tokens=strings, before=before, digits=0,
+        title=_heading(answer, number, f"tokens of {answer.name}"), note=f"… and {rest:,} more tokens" if rest else "",
+        values=[float(times[token.id]) for token in tokens[:top]], unit="times in the text", screen=brief, brief=brief,
         picture=not brief,
     )  # fmt: skip
 
@@ -108,12 +108,12 @@ def _full_text(answer: "Tokens", number: int, tokens: Sequence[Token], text: str
 def _token_rows(tokens: Sequence[Token]) -> list[list[Cell]]:
     """List each token's number, text, id, character range, and count in its text."""
     times = Counter(token.id for token in tokens)
-    places = ["special" if t.special and t.start == t.end else f"{t.start}–{t.end}" for t in tokens]
-    return [[n, display_text(t.text, MAX_CHARACTERS), t.id, places[n], times[t.id]] for n, t in enumerate(tokens)]
+    ranges = ["special" if t.special and t.start == t.end else f"{t.start}–{t.end}" for t in tokens]
+    return [[n, display_text(t.text, MAX_CHARACTERS), t.id, ranges[n], times[t.id]] for n, t in enumerate(tokens)]
 
 
-def _heading(answer: "Tokens", number: int, what: str) -> str:
-    return f"Text {number}: {what}" if len(answer.found) > 1 else capital(what)
+def _heading(answer: "Tokens", number: int, title: str) -> str:
+    return f"Text {number}: {title}" if len(answer.found) > 1 else capital(title)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,5 +174,5 @@ def _tokenize_texts(texts: Sequence[str], tokenizer: str | None) -> list[Sequenc
         encoding = cl100k_base()
         return [cl100k_tokens(text, encoding) for text in texts]
     opened, several = load_tokenizer(tokenizer), len(texts) > 1
-    named = [(text, f"text {n}" if several else "text") for n, text in enumerate(texts, 1)]
-    return [encode(opened, check_text(*pair)).tokens for pair in named]
+    labelled = [(text, f"text {n}" if several else "text") for n, text in enumerate(texts, 1)]
+    return [encode(opened, check_text(*pair)).tokens for pair in labelled]

@@ -158,11 +158,11 @@ def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
 
 def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Strip:
     """Return a strip of a text's tokens with the contributions of the attention to each token, summed over heads."""
-    taken = [by_token for row, values in heads.items() if _text_of_row(row) == side for by_token in values.values()]
+    parts = [by_token for row, values in heads.items() if _text_of_row(row) == side for by_token in values.values()]
     of = "" if side is None else f" of the {side}"
     return Strip(
         name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in result.tokens[side]],
-        values=[sum(values) for values in zip(*taken, strict=True)], signed=True, unit="contribution",
+        values=[sum(values) for values in zip(*parts, strict=True)], signed=True, unit="contribution",
         note="Direct contributions by attention to each token, summed over heads. Paths through other tokens are not "
         "included.",
     )  # fmt: skip
@@ -231,16 +231,16 @@ class Attribution(Answer):
         first: dict[Side | None, list[int]] = {}
         tokens: dict[Side | None, list[Token]] = {}
         for side, pieces in self.tokens.items():
-            parted = words(pieces)
-            first[side] = [word[0] for word in parted for _ in word]
-            tokens[side] = [replace(pieces[n], text=spelling(pieces, word)) for word in parted for n in word]
-        places: dict[Writer, int] = {}
+            spans = words(pieces)
+            first[side] = [word[0] for word in spans for _ in word]
+            tokens[side] = [replace(pieces[n], text=spelling(pieces, word)) for word in spans for n in word]
+        row_of: dict[Writer, int] = {}
         order = []
         for group in groups:
             if group.source is not None:
                 group = replace(group, source=first["encoder" if group.cross else group.side][group.source])
-            order.append(places.setdefault(group, len(places)))
-        return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
+            order.append(row_of.setdefault(group, len(row_of)))
+        return tuple(row_of), sums.new_zeros(len(row_of), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
         """Return one row per writer and source token (or word), the largest absolute values first: part, adds."""
@@ -258,8 +258,8 @@ class Attribution(Answer):
         """Return the outcome and its components in every grouping, as JSON data."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
         parts = {way: self.by(way) for way in ways} | {"word": self.by("token", words=True)}
-        own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
-        return {"method": "direct", "outcome": self.outcome, "value": self.value, "error": self.error, "parts": own}
+        groups = {way: [{"part": name, "adds": n} for name, n in rows] for way, rows in parts.items()}
+        return {"method": "direct", "outcome": self.outcome, "value": self.value, "error": self.error, "parts": groups}
 
 
 def attribution(
@@ -292,8 +292,8 @@ def attribution(
     token = to if token is None else token
     if (token is None) == (toward is None) or (against is not None and token is None):
         raise RegardError("attribution: pass a token (optionally with against=) or a direction toward=")
-    named = partial(class_or_token_id, model.labels, model._tokenizer, what="attribution")
-    ids = [None if name is None else named(name) for name in (token, against)]
+    token_id = partial(class_or_token_id, model.labels, model._tokenizer, what="attribution")
+    ids = [None if name is None else token_id(name) for name in (token, against)]
     if token is not None and ids[0] == ids[1]:
         raise RegardError(f"attribution: got {against!r} against itself: pass two different tokens")
     return split_outcome(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
@@ -303,16 +303,16 @@ def split_outcome(
     trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split
 ) -> Attribution:
     """Split an outcome at a word or token (place None: of the whole text) into components, and check their sum."""
-    own = trace.decoder if isinstance(trace, PairTrace) else trace
-    whole = own.logits is not None and own.logits.ndim == 1 and outcome.token is not None
-    if whole != (place is None):
-        needs = "no place: it labels the whole text" if whole else "a place, a word or the number of a token"
-        raise RegardError(f"attribution: {own.status.model} needs {needs}")
-    rows = list(range(len(own.tokens))) if place is None else tokens_of(own, place)
-    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # a word's label
-    where = "" if place is None else f" at {quoted(', '.join(own.tokens[n].text.strip() for n in rows))}"
-    expected, description = _outcome_to_attribute(own, rows, outcome)
-    name = f"attribution in {own.status.model}"
+    side = trace.decoder if isinstance(trace, PairTrace) else trace
+    of_text = side.logits is not None and side.logits.ndim == 1 and outcome.token is not None
+    if of_text != (place is None):
+        needs = "no place: it labels the whole text" if of_text else "a place, a word or the number of a token"
+        raise RegardError(f"attribution: {side.status.model} needs {needs}")
+    rows = list(range(len(side.tokens))) if place is None else tokens_of(side, place)
+    rows = rows[:1] if side.labels and place is not None and outcome.token is not None else rows  # a word's label
+    where = "" if place is None else f" at {quoted(', '.join(side.tokens[n].text.strip() for n in rows))}"
+    expected, description = _outcome_to_attribute(side, rows, outcome)
+    name = f"attribution in {side.status.model}"
     parts = split(outcome, rows)
     value, sums = float(parts.whole[0]), writers_by_group(parts, "writer")[1]
     size = float(sums.abs().sum())

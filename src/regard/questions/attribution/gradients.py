@@ -199,19 +199,19 @@ def attribute_to_tokens(
             method, outcome.name, value, start, gap, count, scores, norms, tokens, sides, about=about
         )  # fmt: skip
 
-    done, own = gradient_run(model, trace)
-    value = float(number_of(outcome, own).detach())
+    done, side = gradient_run(model, trace)
+    value = float(number_of(outcome, side).detach())
     inputs = tuple(embedding.detach()[None].double().requires_grad_() for embedding in done.embeddings)
     if method == "gradient x input":
         return result_of(InputXGradient(forward).attribute(inputs), None, 0)
-    starts = tuple(_baseline_embeddings(model, baseline, each) for each in inputs)
+    starts = tuple(_baseline_embeddings(model, baseline, embeddings) for embeddings in inputs)
     start, results = float(forward(*starts).detach()), []
     for count in STEPS if steps is None else [steps]:
-        way = IntegratedGradients(forward).attribute(inputs, starts, n_steps=count, internal_batch_size=1)
-        results.append(result_of(way, start, count))
+        attributions = IntegratedGradients(forward).attribute(inputs, starts, n_steps=count, internal_batch_size=1)
+        results.append(result_of(attributions, start, count))
         if not results[-1].misses_its_sum:
             break
-    return min(results, key=lambda each: each.gap or 0.0)
+    return min(results, key=lambda result: result.gap or 0.0)
 
 
 def _baseline_embeddings(
@@ -258,5 +258,5 @@ def attribute(
     outcome = chosen_outcome(model, trace, logit, to=to, against=against, word=word, like=like, at=token)
     if method == "attribution-patching":
         return attribution_patching(model, traces[0].sides[0].text, traces[1].sides[0].text, outcome)
-    how: Any = method.replace("-", " ")
-    return replace(attribute_to_tokens(model, trace, outcome, method=how, steps=steps), unit=unit)
+    name: Any = method.replace("-", " ")
+    return replace(attribute_to_tokens(model, trace, outcome, method=name, steps=steps), unit=unit)

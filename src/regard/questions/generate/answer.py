@@ -119,7 +119,7 @@ def describe_writing(trace: Trace, start: int, ended: str, names: Names, readout
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
     tokens = written_tokens(trace, start, names)
     layers, lens = ([], "") if readout is None else _logit_lens(trace, start, names, readout)
-    tokens = [replace(token, layers=own or []) for token, own in zip_longest(tokens, layers)]
+    tokens = [replace(token, layers=token_layers or []) for token, token_layers in zip_longest(tokens, layers)]
     received = _received_attention(trace, start)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
@@ -129,8 +129,8 @@ def describe_writing(trace: Trace, start: int, ended: str, names: Names, readout
     tokens = [replace(token, links=links.get(token.token - 1, [])[:MAX_LINKS]) for token in tokens]
     before = torch.arange(len(trace.tokens)) < start
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
-    apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
-    return Writing(start, ended, tokens, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
+    to_special, to_sinks, to_prompt, to_new = (float(received[part].sum()) for part in parts)
+    return Writing(start, ended, tokens, to_special, to_sinks, to_prompt, to_new, received.tolist(), sink_tokens, lens)
 
 
 def written_tokens(trace: Trace, start: int, names: Names) -> list[WrittenToken]:
@@ -149,14 +149,14 @@ def _logit_lens(trace: Trace, start: int, names: Names, readout: MakeReadout) ->
     numbers = range(start, len(trace.tokens))
     try:
         read = readout()
-        written = [(n - 1, trace.logits[n - 1], trace.tokens[n].id) for n in numbers[:MAX_LENS_TOKENS]]
-        states = [lens_layers(read, trace, *place, names) for place in written]
+        entries = [(n - 1, trace.logits[n - 1], trace.tokens[n].id) for n in numbers[:MAX_LENS_TOKENS]]
+        states = [lens_layers(read, trace, *entry, names) for entry in entries]
     except RegardError as error:
         return [], f"Logit lens not shown: {error}"
     off = max((off for _, off in states), default=0.0)
     exact = f"Logit lens: the last state's logits are within {off:.1e} of the model's."
-    some = f" It is read for the first {MAX_LENS_TOKENS} written tokens." * (len(numbers) > MAX_LENS_TOKENS)
-    return [layers for layers, _ in states], exact + some
+    scope = f" It is read for the first {MAX_LENS_TOKENS} written tokens." * (len(numbers) > MAX_LENS_TOKENS)
+    return [layers for layers, _ in states], exact + scope
 
 
 def notable_token(written: "Written") -> WrittenToken | None:
@@ -171,11 +171,11 @@ def notable_token(written: "Written") -> WrittenToken | None:
     return max(likely, key=lambda token: token.probability * (1 - token.late / len(token.layers)), default=None)
 
 
-def _received_attention(trace: Trace, given: int) -> Float[Tensor, " L"]:
+def _received_attention(trace: Trace, prompt_length: int) -> Float[Tensor, " L"]:
     """Return the attention to each token, (L,), as the mean over layers, heads and the rows that wrote tokens."""
     total = torch.zeros(len(trace.tokens), dtype=torch.float64)
     layers = kept_numbers(trace.attention)
-    start, stop = given - 1, len(trace.tokens) - 1
+    start, stop = prompt_length - 1, len(trace.tokens) - 1
     for layer in layers:
         for first in range(start, stop, ROWS):
             rows = trace.attention[layer][:, first : min(stop, first + ROWS)]  # (H, r, L)
@@ -196,25 +196,25 @@ def generation_panels(answer: "Generation") -> list[Panel]:
     if answer.steered is None:
         attended = _attention_to_prompt(answer.plain)
         return [_text_with_bars(answer.plain), *likely, *attended, least_likely(answer.plain.how.tokens)]
-    whole: list[list[Cell]] = [[text.text for _, text in answer.each]]
+    lines: list[list[Cell]] = [[text.text for _, text in answer.each]]
     columns = [Column(name) for name, _ in answer.each]
-    texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=whole, screen=True)
+    texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=lines, screen=True)
     start = answer.first_difference or 0  # the table begins at the first token that differs
     pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
     cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
     rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
-    columns = [Column("token"), *(c for own in columns for c in (own, Column("probability", 2, bar=True)))]
+    columns = [Column("token"), *(c for column in columns for c in (column, Column("probability", 2, bar=True)))]
     title = "Token by token" + (", from the first difference" if answer.first_difference is not None else "")
     note = "Tokens are counted from the first written token."
-    both = Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
-    return [texts, *likely, both]
+    table = Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
+    return [texts, *likely, table]
 
 
 def _text_with_bars(written: "Written") -> Strip:
     """Return a strip of the whole text, with a bar for the probability of each written token."""
     pieces, start = [""] * len(written.tokens), 0  # each token's characters, up to the next token
-    places = [n for n, token in enumerate(written.tokens) if token.end > token.start]
-    for n, after in zip(places, [*places[1:], None], strict=True):
+    positions = [n for n, token in enumerate(written.tokens) if token.end > token.start]
+    for n, after in zip(positions, [*positions[1:], None], strict=True):
         stop = len(written.text) if after is None else max(start, written.tokens[after].start)
         pieces[n], start = written.text[start:stop], stop
     chances = {token.token: token.probability for token in written.how.tokens}
@@ -279,20 +279,20 @@ def _text_numbers(text: "Written") -> dict[str, Any]:
     """Return the numbers and names that fill the templates of a text's sentences."""
     writing, tokens = text.how, text.tokens
     numbers: dict[str, Any] = {"nothing": not writing.tokens}
-    least = min(writing.tokens, key=lambda token: token.probability, default=None)
+    unlikely = min(writing.tokens, key=lambda token: token.probability, default=None)
     late = notable_token(text)
     if late is not None:
         layers = len(late.layers) - 1
         alone = late.late <= layers / 2 and sum(layer.rank == 1 for layer in late.layers) == late.late
         numbers |= {"said": named(tokens, late.token), "its": late.probability, "layers": layers}
         numbers |= {"few": f"{late.late} of" if late.late > 1 else "of"} if alone else {"since": layers - late.late}
-    if (first := late or least) is not None and first.links:
+    if (first := late or unlikely) is not None and first.links:
         link = first.links[0]
         numbers |= {"at": named(tokens, first.token), "key": named(tokens, link.key), "weight": link.weight}
         numbers["head"] = f"layer {link.layer}, head {link.head}"
-    if least and len(writing.tokens) > 1:
-        numbers |= {"least": named(tokens, least.token), "probability": least.probability}
-        for other in least.others[:1]:
+    if unlikely and len(writing.tokens) > 1:
+        numbers |= {"least": named(tokens, unlikely.token), "probability": unlikely.probability}
+        for other in unlikely.others[:1]:
             numbers |= {"other": quoted(other.text), "chance": other.probability}
     return numbers
 
@@ -341,8 +341,8 @@ class Generation(TracesAnswer):
     @property
     def first_difference(self) -> int | None:
         """Return the number of the first written token that differs between the texts, or None if they are equal."""
-        both = [[token.id for token in written.how.tokens] for _, written in self.each]
-        return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
+        ids = [[token.id for token in written.how.tokens] for _, written in self.each]
+        return next((n for n, (a, b) in enumerate(zip_longest(ids[0], ids[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
         """List one row per written token in text order: its probability, its rank, and the likeliest other token."""
@@ -380,22 +380,22 @@ def generate(model: Model, text: str, steering: Any = None, **options: Any) -> G
     steered, push = None, ""
     if steering is not None:
         towards, away, layer, strength = steering
-        both = model.trace([towards, away], logits=False, attention_outputs=False)
-        vector = steer((both[0], both[1]), layer=check_layer(both[0], layer), strength=strength)
+        traces = model.trace([towards, away], logits=False, attention_outputs=False)
+        vector = steer((traces[0], traces[1]), layer=check_layer(traces[0], layer), strength=strength)
         steered, push = model.generate(text, interventions=[vector], **options), str(vector)
     return generated(model.generate(text, **options), steered, push)
 
 
 def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
     """Return the answer for a causal model's text. steered: its steered text. push: a name for the steering."""
-    both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
-    about = Read.of(*(result.trace for result in both))
+    results, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
+    about = Read.of(*(result.trace for result in results))
     readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])
     written = []
-    for done in both:
-        trace = done.trace
+    for result in results:
+        trace = result.trace
         if not isinstance(trace, Trace):
             raise RegardError("generation: got an encoder-decoder's target, expected text from a causal model")
-        writing = describe_writing(trace, done.start, done.ended, names_of(trace), readout)
-        written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, writing))
-    return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)
+        writing = describe_writing(trace, result.start, result.ended, names_of(trace), readout)
+        written.append(Written(result.text.removesuffix(result.new), result.new, trace.tokens, writing))
+    return Generation(written[0], written[1] if steered else None, push, traces=results, names=names, about=about)

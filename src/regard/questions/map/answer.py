@@ -47,13 +47,13 @@ def _received_along_map(answer: "Matrix") -> Curves:
         tokens = [token.received for token in tall if parts[token.place.token] == part]
         rest = parts.count(part) - len(tokens)
         received[part] = (answer.received[part] * (rest + len(tokens)) - sum(tokens)) / rest if rest else None
-    left = ", ".join(f"{token.place.text.strip()} {number(token.received, '.2f')}" for token in tall)
+    omitted = ", ".join(f"{token.place.text.strip()} {number(token.received, '.2f')}" for token in tall)
     starts = [n * answer.tokens // count for n in range(count)]
     return Curves(
         name="Along the text",
         title=f"Attention received along the text ({answer.tokens:,} tokens), layer {answer.layer}, {answer.whose}",
         note="The average token receives 1.", x="token", y="times the average",
-        caption=f"Left out to keep the others visible: {left}." if left else "",
+        caption=f"Left out to keep the others visible: {omitted}." if omitted else "",
         series=[Curve("received", starts, received)], screen=True, full=full,
     )  # fmt: skip
 
@@ -104,12 +104,12 @@ def _receivers_of_map(answer: "Matrix") -> Table:
 def _heads_of_map(answer: "Matrix") -> Table:
     """Return a table of each head's spread, mean distance, and attention to special tokens and sinks."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to learned sink"}
-    there = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in answer.heads)]
+    names = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in answer.heads)]
     columns = [Column("head", 0), Column("spread", 2, unbounded=True), Column("distance", 2, bar=True, unbounded=True)]
     return Table(
         name="Each head", title=f"Layer {answer.layer}, {'each head' if answer.head is None else answer.whose}",
-        columns=[*columns, *(Column(shares[name], 2, unbounded=True) for name in there)],
-        rows=[[head.head, math.exp(head.entropy), head.distance, *(100 * getattr(head, name) for name in there)]
+        columns=[*columns, *(Column(shares[name], 2, unbounded=True) for name in names)],
+        rows=[[head.head, math.exp(head.entropy), head.distance, *(100 * getattr(head, name) for name in names)]
               for head in answer.heads],
         note="Means over all queries, in tokens. Spread is the number of equally attended tokens (exp(entropy)).",
     )  # fmt: skip
@@ -118,8 +118,8 @@ def _heads_of_map(answer: "Matrix") -> Table:
 def near_offsets_of_map(answer: "Matrix") -> Heat:
     """Return a heat map of each head's mean weight by offset. For causal models, it has only earlier tokens."""
     values, first = answer.near.values, answer.near.first
-    there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
-    shown = range(there[0], there[-1] + 1)
+    nonzero = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
+    shown = range(nonzero[0], nonzero[-1] + 1)
     return Heat(
         name="By distance", title=f"Mean weight by distance, layer {answer.layer}, per head",
         note="Offsets below 0 are earlier tokens.", axes=("head", "offset"),
@@ -173,8 +173,8 @@ class TokenInText:
         if self.start == self.end:
             return InContext("", self.text, "")
         at = min(self.start, AROUND)
-        own = at + self.end - self.start
-        parts = self.around[:at], self.around[at:own], self.around[own:]
+        stop = at + self.end - self.start
+        parts = self.around[:at], self.around[at:stop], self.around[stop:]
         return InContext(*(re.sub(r"\s+", " ", part) for part in parts))
 
 

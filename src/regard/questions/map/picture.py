@@ -25,51 +25,51 @@ def paint_map(matrix: Matrix) -> Figure:
     return stack_rows_in_figure([map_slide(matrix, [*matrix.findings()[:1], matrix.why])], SLIDE[0] / 72)
 
 
-def map_slide(matrix: Matrix, said: Sequence[str], label: str = "") -> Row:
-    """Return the slide of a matrix as a row of a figure. said: title, and reason for the layer. label: the text's.
+def map_slide(matrix: Matrix, sentences: Sequence[str], label: str = "") -> Row:
+    """Return the slide of a matrix as a row of a figure. sentences: title, and reason for the layer. label: the text's.
 
     Arcs at the top show the largest weights between distant tokens, over the attention that each part of the text
     receives. Below are a list of these links, the mean weight of each head by offset, and the whole matrix, with
     queries down and keys across (offsets for a text that was read in windows).
     """
-    return Row(SLIDE[1] / 72, partial(_draw_slide, matrix=matrix, said=said, label=label))
+    return Row(SLIDE[1] / 72, partial(_draw_slide, matrix=matrix, sentences=sentences, label=label))
 
 
-def _draw_slide(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str], label: str) -> None:
+def _draw_slide(part: FigureBase, spec: Any, matrix: Matrix, sentences: Sequence[str], label: str) -> None:
     pen = Pen(part, *SLIDE)
-    pen.headline([said[0], f"{label}{matrix.title()}.", *said[1:]])
+    pen.headline([sentences[0], f"{label}{matrix.title()}.", *sentences[1:]])
     pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, "special tokens and sinks aside")
     farthest = max((pair.distance for pair in matrix.pairs), default=1)
-    put: list[int | float] = []
+    labels: list[int | float] = []
     for rank, pair in enumerate(matrix.pairs, 1):
-        query, key = (LEFT + WIDE * (each.token + 0.5) / matrix.tokens for each in (pair.query, pair.key))
+        query, key = (LEFT + WIDE * (end.token + 0.5) / matrix.tokens for end in (pair.query, pair.key))
         lift = 40 + 190 * pair.distance / farthest
         arc = ribbon(query, key, 0.8 + 9 * pair.weight, lift, -1, 0.7)
         gid, alpha = f"arc {pair.query.token} {pair.key.token}", 0.3 + 0.5 * pair.weight**0.5
         pen.shape([(x, LINE + y) for x, y in arc], TEXTS[0], alpha=alpha, gid=gid)
-        if all(abs(key - other) > 10 for other in put):
+        if all(abs(key - other) > 10 for other in labels):
             pen.text(key, LINE - 3, str(rank), 8, INK, "center", bold=True)
-            put.append(key)
+            labels.append(key)
     received = pen.inset(LEFT, LINE + 2, WIDE, 40)
     edges = np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
     received.stairs(matrix.received, edges, color=tint(TEXTS[0], 0.6), fill=True)
     log = max(matrix.received) > 20 * float(np.median(matrix.received))
     received.set(xlim=(0, matrix.tokens), yscale="log" if log else "linear")
     received.yaxis.set_visible(False)
-    most = " · ".join(
+    receivers = " · ".join(
         f"{display_text(receiver.place.text, 12)} {receiver.received:.2f}" for receiver in matrix.receivers[:RECEIVERS]
     )
-    said = f"Bars: attention that each part of the text receives (average: 1{', log scale' * log}). Most: {most}"
-    pen.text(LEFT, LINE + 62, said, 8.6, GREY, room=WIDE)
+    note = f"Bars: attention that each part of the text receives (average: 1{', log scale' * log}). Most: {receivers}"
+    pen.text(LEFT, LINE + 62, note, 8.6, GREY, room=WIDE)
     _write_far_pairs(pen, matrix, LEFT, 362, 280)
-    near = near_offsets_of_map(matrix)
-    y = pen.title(340, 362, near.title, 280, "mean weight; below 0: earlier tokens")
-    values = np.array([[np.nan if v is None else v for v in row] for row in near.values])
+    offsets = near_offsets_of_map(matrix)
+    y = pen.title(340, 362, offsets.title, 280, "mean weight; below 0: earlier tokens")
+    values = np.array([[np.nan if v is None else v for v in row] for row in offsets.values])
     axes = pen.inset(366, y + 2, 248, 504 - y)
     axes.pcolormesh(values, cmap=_colormap(TEXTS[0]), gid="near")
-    step = max(1, len(near.columns) // 6)
-    axes.set_xticks(np.arange(0, len(near.columns), step) + 0.5, near.columns[::step])
-    axes.set_yticks(np.arange(0, len(values), 2) + 0.5, [row.removeprefix("head ") for row in near.rows[::2]])
+    step = max(1, len(offsets.columns) // 6)
+    axes.set_xticks(np.arange(0, len(offsets.columns), step) + 0.5, offsets.columns[::step])
+    axes.set_yticks(np.arange(0, len(values), 2) + 0.5, [row.removeprefix("head ") for row in offsets.rows[::2]])
     axes.set_ylim(len(values), 0)
     axes.set_ylabel("head", fontsize=8, color=GREY)
     _draw_matrix(pen, matrix, 640, 362)
@@ -80,9 +80,9 @@ def _write_far_pairs(pen: Pen, matrix: Matrix, x: int | float, y: int | float, w
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
         base = y + 11 + 12.6 * n
-        said = " → ".join(f"{display_text(end.text, 12)} {end.token}" for end in (pair.query, pair.key))
+        text = " → ".join(f"{display_text(end.text, 12)} {end.token}" for end in (pair.query, pair.key))
         pen.text(x, base, str(n + 1), 8.6, INK, bold=True)
-        pen.text(x + 16, base, said, 10, serif=True, room=wide - 110)
+        pen.text(x + 16, base, text, 10, serif=True, room=wide - 110)
         pen.text(x + wide - 46, base, number(pair.weight), 8.6, align="right", bold=True)
         pen.text(x + wide, base, f"head {pair.head}", 8.6, GREY, "right")
     if not matrix.pairs:

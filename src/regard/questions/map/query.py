@@ -66,9 +66,9 @@ def read_file_argument(file: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # error.start doesn't count a byte order mark of three bytes
-        place = error.start + len(content) - len(error.object)
-        line = content.count(b"\n", 0, place) + 1
+        offset = error.start + len(content) - len(error.object)
+        line = content.count(b"\n", 0, offset) + 1
         raise RegardError(
-            f"{str(file)!r} is not UTF-8: byte 0x{content[place]:02x} at {place} (line {line}), {error.reason}"
+            f"{str(file)!r} is not UTF-8: byte 0x{content[offset]:02x} at {offset} (line {line}), {error.reason}"
         ) from error
     return check_text(text, repr(str(file)))

@@ -85,8 +85,8 @@ def matrix(
     queries = torch.arange(length, device=keys.device)[:, None]
     others = values.where((keys != queries) & (keys >= 0), 0).flatten().float()
     largest = others.new_zeros(length).scatter_reduce(0, keys.clamp(min=0).flatten(), others, "amax")
-    known = [received] if head is None else None
-    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
+    all_received = [received] if head is None else None
+    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=all_received)}
     is_sink = torch.zeros_like(special)
     is_sink[sorted(sinks)] = True
     means = [
@@ -217,27 +217,27 @@ def windowed(
     text, tokens = plan.encoded.text, plan.encoded.tokens
     if len(plan.spans) == 1:
         (trace,) = traces
-        alone = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
-        return replace(alone, about=_windowed_map_texts(plan, [trace.status]), traces=())
-    whole: _WindowSums | None = None
+        result = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
+        return replace(result, about=_windowed_map_texts(plan, [trace.status]), traces=())
+    sums: _WindowSums | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
-        if whole is None:
+        if sums is None:
             layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
             causal = is_causal(trace)
             heads = heads_shown(trace.attention[layer], head).shape[0]
-            whole = _WindowSums(plan, causal, heads, Distant(far, top))
+            sums = _WindowSums(plan, causal, heads, Distant(far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
             raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
         sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
-        whole.add(number, heads_shown(trace.attention[layer], head), [token.special for token in trace.tokens], sinks)
+        sums.add(number, heads_shown(trace.attention[layer], head), [token.special for token in trace.tokens], sinks)
         statuses.append(trace.status)
         if progress is not None:
             progress(1 / len(plan.spans))
-    if whole is None:
+    if sums is None:
         raise RegardError("a text in no windows has no matrix")
     about = _windowed_map_texts(plan, statuses)
-    return matrix_of(whole.sums(), tokens, layer, head, top=top, about=about, traces=())
+    return matrix_of(sums.sums(), tokens, layer, head, top=top, about=about, traces=())
 
 
 def _windowed_map_texts(plan: Plan, statuses: Sequence[Status]) -> Read:
@@ -279,14 +279,14 @@ class _WindowSums:
     def add(self, number: int, weights: AttentionMap, specials: list[bool], sinks: Collection[int]) -> None:
         """Add the rows of one window to the sums. weights: (H, w, w), over the window's w tokens."""
         shift, size = self.plan.shift(number), weights.shape[2]
-        own, keys = self._rows(number) - shift, self._keys(number)  # own: row numbers in the window
+        row_numbers, keys = self._rows(number) - shift, self._keys(number)  # row numbers in the window
         special = torch.tensor(specials)
         is_sink = torch.zeros_like(special)
         is_sink[sorted(sinks)] = True
         self.sinks |= {sink + shift for sink in sinks}
         shares = None if weights.rule.sinks is None else weights.sink_share.cpu()
         shown = torch.arange(keys.start, keys.stop)
-        for rows in own.split(max(1, BLOCK // size)):
+        for rows in row_numbers.split(max(1, BLOCK // size)):
             cells, near = self.band.cells(rows + shift, shown), self.near.cells(rows + shift, shown)
             for head in range(len(weights)):
                 part = weights[head, rows.to(weights.device)].cpu()

@@ -58,33 +58,33 @@ def alignment_findings(summary: Summary) -> list[str]:
     assert summary.target is not None
     alignments, targets = summary.target.alignments[:TEXTS], summary.target.summary.tokens
     different = translated_differently(summary)[:1]
-    written: list[str] = []
+    result: list[str] = []
     for first, second in different:
         a, b = (alignment.text for alignment in alignments)
         numbers = {"word": quoted(first.word), "weight": first.weight, "second_weight": second.weight}
         numbers |= {"first": named(targets[a], first.target), "one": summary.labels[a]}
         numbers |= {"second": named(targets[b], second.target), "two": summary.labels[b]}
-        written += sentences(DIFFERENT, numbers)
+        result += sentences(DIFFERENT, numbers)
     for n, alignment in enumerate(alignments):
         numbers = _numbers_of_text(summary, alignment, [links[n] for links in different])
-        written += sentences(TABLE, numbers, most=1 if len(alignments) > 1 else 3)
-    return written
+        result += sentences(TABLE, numbers, most=1 if len(alignments) > 1 else 3)
+    return result
 
 
 def links_of_alignment(summary: Summary, alignment: Alignment) -> list[AlignmentLink]:
     """Return the link of each target token to the source token that it attends to most as it is written."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
-    theirs, ours = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
+    sources, targets = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
     links = []
     for token in alignment.tokens:
         if token.written is None or not token.written.top or target[token.token].special:
             continue
         row, top = token.written, token.written.top[0]
         outdone = max([row.special, *(sink.weight for sink in row.sinks)]) > top.weight
-        if wordlike(ours[token.token]) and wordlike(theirs[top.token]):
-            named = ours[token.token], theirs[top.token]
-            links.append(AlignmentLink(token.token, top.token, top.weight, *named, outdone))
+        if wordlike(targets[token.token]) and wordlike(sources[top.token]):
+            names = targets[token.token], sources[top.token]
+            links.append(AlignmentLink(token.token, top.token, top.weight, *names, outdone))
     return links
 
 
@@ -109,20 +109,20 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
     clear, several = [link for link in links if link.weight >= CLEAR], len(summary.target.alignments) > 1
-    shown: list[AlignmentLink] = []
+    chosen: list[AlignmentLink] = []
     for link in clear:
-        if all(link.word != other.word and link.translation != other.translation for other in [*already, *shown]):
-            shown.append(link)
-    shown = shown[:2]
-    if any(link.outdone for link in shown):
-        shown = shown[: 2 - several]  # leave room for "apart from special tokens"
-    outdone = any(link.outdone for link in shown or links)
+        if all(link.word != other.word and link.translation != other.translation for other in [*already, *chosen]):
+            chosen.append(link)
+    chosen = chosen[:2]
+    if any(link.outdone for link in chosen):
+        chosen = chosen[: 2 - several]  # leave room for "apart from special tokens"
+    outdone = any(link.outdone for link in chosen or links)
     numbers: dict[str, Any] = {"where": f"in text {summary.labels[alignment.text]}, " if several else "",
                                "clear": len(clear), "least": CLEAR}  # fmt: skip
     numbers["aside"] = f"apart from special tokens{' and attention sinks' * bool(alignment.sinks)}, " if outdone else ""
-    if shown:
+    if chosen:
         first, *others = [(named(target, link.target), quoted(source[link.source].text), number(link.weight))
-                          for link in shown]  # fmt: skip
+                          for link in chosen]  # fmt: skip
         texts = [f"for {a} to {b} ({weight})" for a, b, weight in others]
         numbers["links"] = listed(["writing {}, the model attends most to {} (weight {})".format(*first), *texts])
     elif links and not clear:
@@ -134,11 +134,11 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
         a, b = max(crossed, key=lambda pair: min(link.weight for link in pair))
         numbers |= {"a": named(target, a.target), "a_source": quoted(source[a.source].text)}
         numbers |= {"b": named(target, b.target), "b_source": quoted(source[b.source].text)}
-    taken = {link.word.casefold() for link in links}
+    aligned = {link.word.casefold() for link in links}
     names = [spelling(source, word) for word in words(source)
              if not source[word[0]].special and not {*word} & {sink.token for sink in alignment.sinks}]  # fmt: skip
-    left = [quoted(name) for name in dict.fromkeys(names) if wordlike(name) and name.casefold() not in taken]
-    return numbers | ({"left": some_of(left, 3)} if left and links else {})
+    unaligned = [quoted(name) for name in dict.fromkeys(names) if wordlike(name) and name.casefold() not in aligned]
+    return numbers | ({"left": some_of(unaligned, 3)} if unaligned and links else {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,11 +178,11 @@ class Translation(Seen):
         return {"view": "alignment", "layer": self.layer, "head": self.head}
 
 
-def translated(reading: TracedTexts, **how: Any) -> Seen:
-    """Return the `Translation` of an encoder-decoder's traces. how: layer, head and top, as for `seen`."""
+def translated(reading: TracedTexts, **options: Any) -> Seen:
+    """Return the `Translation` of an encoder-decoder's traces. options: layer, head and top, as for `seen`."""
     if not reading.generated:
         raise RegardError(f"translate: {reading.model.name} is not an encoder-decoder: it reads a single text")
-    return seen(reading.traces, kind=Translation, names=reading.names, generated=reading.generated, **how)
+    return seen(reading.traces, kind=Translation, names=reading.names, generated=reading.generated, **options)
 
 
 def _texts_table(summary: Summary, *, short: bool) -> Table:
@@ -190,8 +190,8 @@ def _texts_table(summary: Summary, *, short: bool) -> Table:
     assert summary.target is not None
     rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
     if short:
-        most = LETTERS[min(len(rows), TEXTS)]
-        rows = [[shortened(str(text), most) for text in row] for row in rows[:TEXTS]]
+        limit = LETTERS[min(len(rows), TEXTS)]
+        rows = [[shortened(str(text), limit) for text in row] for row in rows[:TEXTS]]
     columns = [Column("text"), Column("target")]
     return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
 
@@ -199,26 +199,26 @@ def _texts_table(summary: Summary, *, short: bool) -> Table:
 def _sources_table(summary: Summary) -> Table:
     """Return a table, short enough for a screen, of the source tokens that target tokens attend to when produced."""
     assert summary.target is not None
-    few = summary.target.alignments[:TEXTS]
+    items = summary.target.alignments[:TEXTS]
     rows: list[list[Cell]] = []
-    left, marked = 0, False
-    for alignment in few:
-        source, shown = summary.tokens[alignment.text], shown_rows(summary, alignment, MOST_ROWS // len(few))
-        left += sum(bool(token.written and token.written.top) for token in alignment.tokens) - len(shown)
+    hidden, marked = 0, False
+    for alignment in items:
+        source, shown = summary.tokens[alignment.text], shown_rows(summary, alignment, MOST_ROWS // len(items))
+        hidden += sum(bool(token.written and token.written.top) for token in alignment.tokens) - len(shown)
         for aligned, row in shown:
             first, *others = [(called(share.token, source), share.weight) for share in row.top[: 1 + MOST_OTHERS]]
             second = Shares(others, digits=2, one_line=True, mark="*" * (row.apart > 0.5))
-            label = [summary.labels[alignment.text]][: len(few) - 1]
+            label = [summary.labels[alignment.text]][: len(items) - 1]
             rows.append([*label, aligned.text, *first, second])
             marked |= row.apart > 0.5
-    sinks = " and attention sinks" * any(alignment.sinks for alignment in few)
-    more = len(summary.target.alignments) - len(few)
-    notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} not shown"] if left + more else []
+    sinks = " and attention sinks" * any(alignment.sinks for alignment in items)
+    more = len(summary.target.alignments) - len(items)
+    notes = [f"{count_of_tokens(hidden)}{f' and {more} more texts' * (more > 0)} not shown"] if hidden + more else []
     notes += [f"* most attention goes to special tokens{sinks}"] if marked else []
-    title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {mean_or_head(few[0].head)})"
+    title = f"Cross-attention as each token is written (layer {items[0].written_layer}, {mean_or_head(items[0].head)})"
     columns = [Column("text"), Column("target"), Column("attends to"), Column("weight", 2, bar=True), Column("and to")]
     return Table(
-        name="Cross-attention", title=title, note="; ".join(notes), columns=columns[len(few) == 1 :], rows=rows,
+        name="Cross-attention", title=title, note="; ".join(notes), columns=columns[len(items) == 1 :], rows=rows,
         screen=True, brief=True,
     )  # fmt: skip
 

@@ -122,8 +122,8 @@ class Seen(TracesAnswer):
             return {"layer": self.layer, "head": self.head, "word": summary.word}
         if (link := sentences.first_link(summary)) is not None:
             return {"layer": link.layer, "head": link.head, "word": summary.word}
-        if (place := layer_looked_at(summary)) is not None:
-            return {"layer": summary.occurrences[0].attends[place].layer, "word": summary.word}
+        if (row := layer_looked_at(summary)) is not None:
+            return {"layer": summary.occurrences[0].attends[row].layer, "word": summary.word}
         if summary.highlights and summary.highlights[0].links:
             first = summary.highlights[0].links[0]
             return {"layer": first.layer, "head": first.head, "token": first.query}
@@ -159,9 +159,9 @@ class Seen(TracesAnswer):
             self = replace(self, layer=layer, head=head)
         return super(Seen, replace(self, shape=shape or self.shape)).plot(*names)
 
-    def shown(self, *how: Any, **options: Any) -> "list[RenderableType]":
+    def shown(self, *arguments: Any, **options: Any) -> "list[RenderableType]":
         """Return the output for a terminal. In a notebook, an SVG of the texts with arcs replaces the texts."""
-        parts = super().shown(*how, **options)
+        parts = super().shown(*arguments, **options)
         texts: list[Any] = [part for part in parts[:-1] if "_repr_html_" in getattr(part, "__dict__", ())]
         in_html = [part._repr_html_ for part in texts]
 
@@ -189,16 +189,16 @@ def seen(
     layer: int | None = None,
     head: int | None = None,
     kind: type[Seen] = Seen,
-    **how: Any,
+    **options: Any,
 ) -> Seen:
     """Summarise traces of one kind as a `Seen`. Texts that were read in windows are split into windows.
 
-    kind: the class of the result. word, layer, head, how: as in `regard.explain.texts.summary.summarise`.
+    kind: the class of the result. word, layer, head, options: as in `regard.explain.texts.summary.summarise`.
     """
     windowed = bool(traces) and all(trace.windowed for trace in traces)
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
     texts = traces if unfolded is None else unfolded.traces
-    summary = summarise(texts, word, layer=layer, head=head, unfolded=unfolded, **how)
+    summary = summarise(texts, word, layer=layer, head=head, unfolded=unfolded, **options)
     targets: Sequence[str | None] = [None] * len(summary.texts)
     statuses = tuple(summary.statuses)
     if summary.target is not None:
@@ -210,11 +210,11 @@ def seen(
 
 
 def seen_of_source(
-    source: Source, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool, **how: Any
+    source: Source, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool, **options: Any
 ) -> Seen:
     """Trace the texts of `regard see` and summarise them. references, neutral: words and sentences to compare with.
 
-    lens: whether to compute the logit lens of each layer. how: as in `seen`.
+    lens: whether to compute the logit lens of each layer. options: as in `seen`.
     """
     reading, control = source.read(needs_model=lens), None
     compared = [trace_word(reading.model, reference, "--compare") for reference in references]
@@ -222,7 +222,7 @@ def seen_of_source(
         control = trace_control(reading.model, reading.traces, word, neutral)
     return seen(
         reading.traces, word, references=compared, control=control, names=reading.names,
-        lens_of=reading.model if lens else None, generated=reading.generated, **how,
+        lens_of=reading.model if lens else None, generated=reading.generated, **options,
     )  # fmt: skip
 
 
@@ -291,9 +291,9 @@ def see(
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
-def listed_traces(what: str, traces: object) -> "list[Trace]":
+def listed_traces(name: str, traces: object) -> "list[Trace]":
     """Return reference or control traces as a list. Raises RegardError for anything else."""
     listed: list[Any] = list(traces) if isinstance(traces, Iterable) and not isinstance(traces, Trace) else [traces]
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
-        raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")
+        raise RegardError(f"{name}: got {type(wrong).__name__}, expected {NEEDED[name]}")
     return listed

@@ -79,7 +79,7 @@ def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | 
 
 def text_strips(summary: Summary, side: str) -> list[Panel]:
     """Return a strip of each text's tokens, with bars for the attention from the followed word in one layer."""
-    place, strips = layer_looked_at(summary), list[Strip]()
+    index, strips = layer_looked_at(summary), list[Strip]()
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
         words = [occurrence for occurrence in summary.occurrences if occurrence.text == n]
         names = [quoted(s.text) + place_in_brackets(tokens, s.token) if s.token else "the first token"
@@ -88,10 +88,10 @@ def text_strips(summary: Summary, side: str) -> list[Panel]:
         received = listed([number(sink.share) for sink in summary.sinks[n]])
         title = f"{side.capitalize()} {label}: {len(tokens):,} tokens, including special tokens"
         values: Sequence[float | None] = [None] * len(tokens)
-        if words and place is not None:
-            row, which = words[0].attends[place], "" if words[0].label == label else f" ({words[0].label})"
+        if words and index is not None:
+            row, suffix = words[0].attends[index], "" if words[0].label == label else f" ({words[0].label})"
             values = row.weights or values
-            title = f"Attention from {quoted(words[0].word)}{which} in layer {row.layer}, mean of heads"
+            title = f"Attention from {quoted(words[0].word)}{suffix} in layer {row.layer}, mean of heads"
             title += f" (full bar: {FULL:.2f})"
         strips.append(Strip(
             name=f"{side.capitalize()} {label}", title=title,
@@ -167,8 +167,8 @@ def _occurrences_table(summary: Summary) -> Panel:
 
 def references_table(summary: Summary) -> Panel:
     """Return a table of each reference word's cosines to the occurrences and in neutral sentences."""
-    shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {near.word: near for near in summary.neutral}
-    values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
+    shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {row.word: row for row in summary.neutral}
+    values = {(reference.word, reference.occurrence): reference.last_hidden_state for reference in summary.references}
     rows: list[list[Cell]] = []
     for word in dict.fromkeys(reference.word for reference in summary.references):
         cosines = [(occurrence.label, values[word, occurrence.label]) for occurrence in shown]
@@ -256,7 +256,7 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
 def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     """Return the alignment table: the source tokens that each target token attends to most."""
     label, source = summary.labels[alignment.text], summary.tokens[alignment.text]
-    whose = "" if alignment.head is None else f", head {alignment.head}"
+    head_name = "" if alignment.head is None else f", head {alignment.head}"
     rows: list[list[Cell]] = [
         [token.text, *(None if row is None else _top_tokens(row, source, 2) for row in (token.written, token.read))]
         for token in alignment.tokens
@@ -270,8 +270,8 @@ def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Pan
         note += f" Attention sinks with their mean weight: {listed(sinks)}."
     return Table(
         name=f"Alignment, text {label}", title=f"Cross-attention from target {label} to text {label}", note=note,
-        columns=[Column("target"), Column(f"as it is written (layer {alignment.written_layer}{whose})"),
-                 Column(f"as it is read (layer {alignment.read_layer}{whose})")], rows=rows, screen=screen,
+        columns=[Column("target"), Column(f"as it is written (layer {alignment.written_layer}{head_name})"),
+                 Column(f"as it is read (layer {alignment.read_layer}{head_name})")], rows=rows, screen=screen,
     )  # fmt: skip
 
 

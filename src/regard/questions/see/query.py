@@ -95,17 +95,17 @@ class SeeQuery(Query):
 
 def read_sentences(file: Path, word: str) -> list[str]:
     """Read neutral sentences with the word from a file, one per line. Skip blank and repeated lines."""
-    what = f"--control {str(file)!r}"
+    option = f"--control {str(file)!r}"
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise RegardError(f"{what} is not UTF-8 text: write one sentence per line") from None
+        raise RegardError(f"{option} is not UTF-8 text: write one sentence per line") from None
     for n, line in enumerate(lines, 1):
         if line.strip() and (lacks := slot_problem(line.strip(), word)):
-            raise RegardError(f"{what}: line {n}, {lacks}")
+            raise RegardError(f"{option}: line {n}, {lacks}")
     sentences = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if (count := len(sentences)) < MIN_SENTENCES:
-        raise RegardError(f"{what}: {count} different sentences, expected {MIN_SENTENCES} or more, one per line")
+        raise RegardError(f"{option}: {count} different sentences, expected {MIN_SENTENCES} or more, one per line")
     return sentences
 
 

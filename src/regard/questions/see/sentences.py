@@ -109,7 +109,7 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
     names = [occurrence_name(summary, occurrence.label) for occurrence in summary.occurrences]
     can_compare = [comparable(summary, occurrence.label) for occurrence in summary.occurrences]
     ways: list[tuple[bool, float, int, str, str, str]] = []  # of each occurrence that leaves a range
-    for place, occurrence in enumerate(summary.occurrences):
+    for index, occurrence in enumerate(summary.occurrences):
         outside = []
         for reference in summary.references:
             value = reference.last_hidden_state
@@ -120,21 +120,21 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
                 assert high is not None
                 beyond, usual = max(value - high, low - value), f"usually {number(low)} to {number(high)}"
                 direction = f"{way} {quoted(reference.word)}"
-                outside.append((way == "towards", beyond, place, direction, number(value), usual))
+                outside.append((way == "towards", beyond, index, direction, number(value), usual))
         ways += [max(outside)] if outside else []  # max prefers "towards", the more informative direction
     if ways:
         short = [name.removesuffix(" occurrence") for name in names]  # "the first": both are in one text
         moves = [f"{name} moves {word}" if name == nth else f"{nth} {word} moves"
                  for name, nth in zip(names, short, strict=True)]  # fmt: skip
-        _, _, place, direction, cosine, usual = max(ways)
-        numbers = {"moves": moves[place], "way": f"{direction} (cosine {cosine}, {usual})"}
+        _, _, index, direction, cosine, usual = max(ways)
+        numbers = {"moves": moves[index], "way": f"{direction} (cosine {cosine}, {usual})"}
         if len(names) == len(ways) == 2:
             way_1, way_2 = (f"{direction} (cosine {cosine}, {usual})" for *_, direction, cosine, usual in ways)
             numbers |= {"moves_1": moves[0], "way_1": way_1, "second": short[1], "way_2": way_2, "usual": usual}
             same_way = direction if ways[0][3] == ways[1][3] else None
             return numbers | {"same_way": same_way, "cosine_1": ways[0][4], "cosine_2": ways[1][4]}
-        if len(names) == 2 and can_compare[1 - place]:
-            it, where = ("it", f" in {names[1 - place]}") if names == short else ("the other", "")
+        if len(names) == 2 and can_compare[1 - index]:
+            it, where = ("it", f" in {names[1 - index]}") if names == short else ("the other", "")
             numbers["stays"] = f"{it} stays within its neutral range{where}"
         return numbers
     return {"neutral": summary.neutral[0].sentences if all(can_compare) else None}
@@ -144,23 +144,24 @@ def _link_facts(summary: Summary) -> dict[str, Any]:
     """Return the numbers of the sentence on links: the most distinctive link of three texts, or of the two furthest."""
     numbers: dict[str, Any] = {"linked": False}
     ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
-    least = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
+    labels = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
     linked = [occurrence.label for occurrence in summary.occurrences if occurrence.link is not None]
-    named_labels = linked if len(summary.texts) == len(summary.occurrences) == len(linked) == 3 else least
+    if len(summary.texts) == len(summary.occurrences) == len(linked) == 3:
+        labels = linked
     for occurrence in summary.occurrences:
         link, name = occurrence.link, occurrence_name(summary, occurrence.label)
         if link is None:
             continue
         to = numbered(summary.tokens[occurrence.text], link.token)
-        named = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
-        if occurrence.label in named_labels:
-            place = named_labels.index(occurrence.label) + 1
-            numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
+        facts = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
+        if occurrence.label in labels:
+            rank = labels.index(occurrence.label) + 1
+            numbers |= {f"{key}_{rank}": value for key, value in (facts | {"name": name}).items()}
             if len(summary.texts) == 1 and (at := summary.occurrences.index(occurrence)) < len(ORDINALS):
-                numbers[f"nth_{place}"] = ORDINALS[at]
+                numbers[f"nth_{rank}"] = ORDINALS[at]
         if not numbers["linked"]:
             where = f"in {name}, " if len(summary.occurrences) > 1 else ""
-            numbers |= named | {"linked": True, "in_text": where}
+            numbers |= facts | {"linked": True, "in_text": where}
     return numbers
 
 
@@ -196,12 +197,12 @@ def _update_facts(summary: Summary) -> dict[str, Any]:
     contributions = [(word.most, occurrence) for occurrence, word in words if word.updates is not None and word.most]
     if not contributions or summary.target is not None:
         return {}
-    most, occurrence = max(contributions, key=lambda contribution: contribution[0].share)
-    if most.share < SMALLEST_CONTRIBUTION:
+    largest, occurrence = max(contributions, key=lambda contribution: contribution[0].share)
+    if largest.share < SMALLEST_CONTRIBUTION:
         return {}
     where = f" of {occurrence_name(summary, occurrence.label)}" if len(summary.occurrences) > 1 else ""
-    giver = numbered(summary.tokens[occurrence.text], most.token)
-    return {"giver": giver, "part": most.share, "update": most.layer, "of_text": where}
+    giver = numbered(summary.tokens[occurrence.text], largest.token)
+    return {"giver": giver, "part": largest.share, "update": largest.layer, "of_text": where}
 
 
 def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
@@ -212,9 +213,9 @@ def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
     prediction = at_text[-1] if summary.word is None else at_text[0]
     best, several = prediction.candidates[0], len(summary.texts) > 1
     where = {True: "after", False: "in place of", None: "at"}[prediction.after]
-    place = f"{where} {numbered(summary.tokens[text], prediction.token)}"
-    place += f" in {text_name(summary, text)}" if several else ""
-    return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
+    position = f"{where} {numbered(summary.tokens[text], prediction.token)}"
+    position += f" in {text_name(summary, text)}" if several else ""
+    return {"place": position, "candidate": quoted(best.text), "probability": best.probability}
 
 
 def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
@@ -259,6 +260,6 @@ def _alignment_facts(summary: Summary, target: Target) -> dict[str, Any]:
         return {}
     first = links[0][3]
     verbs = ("attends most to", "to")
-    named = listed([f"{token} {verb} {source} ({number(weight)})"
+    text = listed([f"{token} {verb} {source} ({number(weight)})"
                     for verb, (weight, token, source, _) in zip(verbs, links, strict=False)])  # fmt: skip
-    return {"alignments": named, "cross_layer": first.written_layer, "cross_head": mean_or_head(first.head)}
+    return {"alignments": text, "cross_layer": first.written_layer, "cross_head": mean_or_head(first.head)}

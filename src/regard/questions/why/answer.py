@@ -34,85 +34,85 @@ EFFECTS = {  # definitions of an effect, by `Why.by`
 
 def why_panels(answer: "_RankedCauses") -> list[Panel]:
     """Return every text, every ranking and, for several occurrences, a table of the largest effects."""
-    every = answer.each()
-    panels: list[Panel] = [_largest_effects_table(every)] if len(every) > 1 else []
-    for label, why in every:
-        parts = sorted({token.part for token in why.tokens}, key=str)
-        panels += [_effects_strip(why, label, part, alone=len(every) == 1) for part in parts]
-        panels += [_ranking_table(why, label, kind, len(every)) for kind in ("token", "head")]
+    results = answer.each()
+    panels: list[Panel] = [_largest_effects_table(results)] if len(results) > 1 else []
+    for label, result in results:
+        parts = sorted({token.part for token in result.tokens}, key=str)
+        panels += [_effects_strip(result, label, part, alone=len(results) == 1) for part in parts]
+        panels += [_ranking_table(result, label, kind, len(results)) for kind in ("token", "head")]
     return panels
 
 
-def _effects_strip(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
+def _effects_strip(result: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
     """Return a strip of a text's tokens with their effects. The largest effect of another word has a full bar."""
-    tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
+    tokens = sorted((token for token in result.tokens if token.part == part), key=lambda token: token.token or 0)
     side = SIDES.get(part or "", "")
-    full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
-    ablated = "attention to " if why.tokens_by == "edges" else ""
-    title = f"Effect of ablating {ablated}each {side}token on {why.subject}"
-    title += "" if alone else f" in {text_name(label, why)}"
-    note = EFFECTS[why.by].format("attention" if ablated else "token")
+    full = max((result.size(token) for token in result.tokens if token.is_other_word), default=0.0) or 1.0
+    ablated = "attention to " if result.tokens_by == "edges" else ""
+    title = f"Effect of ablating {ablated}each {side}token on {result.subject}"
+    title += "" if alone else f" in {text_name(label, result)}"
+    note = EFFECTS[result.by].format("attention" if ablated else "token")
     return Strip(
         name=f"The {side}text{'' if alone else f', {label}'}", tokens=[token.name for token in tokens],
         title=f"{title} (full bar: {fixed(full, decimals([full]), unbounded=True)})",
-        values=[why.measured(token) for token in tokens], unit="effect",
+        values=[result.measured(token) for token in tokens], unit="effect",
         special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
-        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else text_name(label, why),
-        caption=note, full=full, note=note, screen=alone, picture=alone, signed=why.by == "logit",
+        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else text_name(label, result),
+        caption=note, full=full, note=note, screen=alone, picture=alone, signed=result.by == "logit",
     )  # fmt: skip
 
 
-def _ranking_table(why: "Why", label: str, kind: str, count: int) -> Table:
+def _ranking_table(result: "Why", label: str, kind: str, count: int) -> Table:
     """Return a table of all tokens or heads by effect on an occurrence. count: the number of occurrences."""
-    of_tokens, unbounded = kind == "token", why.by == "divergence"
-    causes, agreement = (why.tokens, why.tokens_agreement) if of_tokens else (why.heads, why.heads_agreement)
-    weight, of_label = "mean weight" if of_tokens else "weight on words", why.by == "logit"
-    chances = why.probability is not None
+    is_token, unbounded = kind == "token", result.by == "divergence"
+    causes, agreement = (result.tokens, result.tokens_agreement) if is_token else (result.heads, result.heads_agreement)
+    weight, of_label = "mean weight" if is_token else "weight on words", result.by == "logit"
+    chances = result.probability is not None
     columns = [
-        Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded, signed=of_label),
+        Column(kind), Column(HEADINGS[result.by], 2, bar=True, unbounded=unbounded, signed=of_label),
         *[Column("probability", 2, signed=True)] * chances, *[Column(HEADINGS["effect"], 2, detail=True)] * unbounded,
-        Column("contribution", 2, detail=not of_label, signed=of_label), Column(weight, 2, detail=not of_tokens),
-        *[Column("note", detail=True)] * of_tokens,
+        Column("contribution", 2, detail=not of_label, signed=of_label), Column(weight, 2, detail=not is_token),
+        *[Column("note", detail=True)] * is_token,
     ]  # fmt: skip
     rows: list[list[Cell]] = []
     for cause in causes:
         marks = ", ".join(mark for mark, field in NOTES.items() if getattr(cause, field))
-        measures = [why.measured(cause), *[cause.probability] * chances, *[cause.effect] * unbounded]
-        rows.append([cause_name(cause), *measures, cause.contribution, cause.weight, *[marks] * of_tokens])
+        measures = [result.measured(cause), *[cause.probability] * chances, *[cause.effect] * unbounded]
+        rows.append([cause_name(cause), *measures, cause.contribution, cause.weight, *[marks] * is_token])
     ranks = [number(value) if value == value else "–" for value in agreement]
     agrees = f"Rank correlation with the effect: {weight} {ranks[0]}, contribution {ranks[1]}."
-    given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
-    given = "the same, estimated by one gradient" if of_label else given
-    note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
-    of, apart = (f" in {text_name(label, why)}", f", {label}") if count > 1 else ("", "")
+    text = "mean fraction of the word's vectors from the token" if is_token else "fraction from the head in its layer"
+    text = "the same, estimated by one gradient" if of_label else text
+    note = f"{agrees} Contribution: {text}." if count == 1 else f"{EFFECTS[result.by].format(kind)} {agrees}"
+    of, suffix = (f" in {text_name(label, result)}", f", {label}") if count > 1 else ("", "")
     of_heads = "Heads by effect" if of else "Heads by effect on {}"
-    title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(why.subject)
+    title = (TITLES[result.tokens_by] if is_token else of_heads).format(result.subject)
     return Table(
-        name=f"{'Tokens' if of_tokens else 'Heads'} by effect{apart}", title=title + of, columns=columns, rows=rows,
-        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=text_name(label, why),
-        tab=WHY if count == 1 else text_name(label, why),
+        name=f"{'Tokens' if is_token else 'Heads'} by effect{suffix}", title=title + of, columns=columns, rows=rows,
+        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=text_name(label, result),
+        tab=WHY if count == 1 else text_name(label, result),
     )  # fmt: skip
 
 
-def _largest_effects_table(every: "Sequence[tuple[str, Why]]") -> Table:
+def _largest_effects_table(results: "Sequence[tuple[str, Why]]") -> Table:
     """Return a table with one row per occurrence: the other word and the head with the largest effects."""
     rows: list[list[Cell]] = []
-    for label, why in every:
-        words = [token for token in why.tokens if token.is_other_word]
-        word = max(words, key=why.size, default=None)
-        head = max(why.heads, key=why.size)
-        token: list[Cell] = ["–", None] if word is None else [cause_name(word), why.measured(word)]
-        rows.append([text_name(label, why), *token, cause_name(head), why.measured(head)])
-    measures = list(dict.fromkeys(HEADINGS[why.by] for _, why in every))
+    for label, result in results:
+        words = [token for token in result.tokens if token.is_other_word]
+        word = max(words, key=result.size, default=None)
+        head = max(result.heads, key=result.size)
+        token: list[Cell] = ["–", None] if word is None else [cause_name(word), result.measured(word)]
+        rows.append([text_name(label, result), *token, cause_name(head), result.measured(head)])
+    measures = list(dict.fromkeys(HEADINGS[result.by] for _, result in results))
     effect = measures[0] if len(measures) == 1 else "effect"
     columns = [
         Column("occurrence"), Column("word"), Column(effect, 2, bar=True, signed=measures == ["logit"]), Column("head"),
         Column(effect, 2, signed=measures == ["logit"]),
     ]  # fmt: skip
-    drawn = len(every) > MAX_RANKED
+    many = len(results) > MAX_RANKED
     return Table(
-        name="Each occurrence", title=f"Largest effects on {every[0][1].subject}", columns=columns, rows=rows,
-        screen=drawn, picture=drawn, note="Special tokens, attention sinks and the word itself are left out.",
+        name="Each occurrence", title=f"Largest effects on {results[0][1].subject}", columns=columns, rows=rows,
+        screen=many, picture=many, note="Special tokens, attention sinks and the word itself are left out.",
     )  # fmt: skip
 
 
@@ -164,61 +164,61 @@ MANY: list[list[Template]] = [
 
 def why_sentences(answer: "_RankedCauses") -> list[str]:
     """Return sentences on the word and head with the largest effects, for one, two or many occurrences."""
-    every = [_word_facts(why, text_name(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
+    facts = [_word_facts(item, text_name(name, item) if len(answer.each()) > 1 else "") for name, item in answer.each()]
     of_label = answer.each()[0][1].to is not None
-    if len(every) == 1:
-        return sentences(TABLE_OF_LABEL if of_label else TABLE, every[0])
-    if len(every) == 2:
-        second = {f"{name}_2": value for name, value in every[1].items()}
+    if len(facts) == 1:
+        return sentences(TABLE_OF_LABEL if of_label else TABLE, facts[0])
+    if len(facts) == 2:
+        second = {f"{name}_2": value for name, value in facts[1].items()}
         return [
-            *(sentences([LABEL if of_label else WORD], numbers)[0] for numbers in every),
-            *sentences([HEADS_OF_TWO], every[0] | second),
+            *(sentences([LABEL if of_label else WORD], numbers)[0] for numbers in facts),
+            *sentences([HEADS_OF_TWO], facts[0] | second),
         ]
-    numbers: dict[str, Any] = {"count": len(every)}
+    numbers: dict[str, Any] = {"count": len(facts)}
     for name, key in (("word", "first"), ("head", "head")):
-        counts = Counter(one[key] for one in every if one.get(key))
+        counts = Counter(one[key] for one in facts if one.get(key))
         numbers[name], numbers[f"{name}s"] = counts.most_common(1)[0] if counts else (None, None)
     return sentences(MANY, numbers)
 
 
-def text_name(label: str, why: "Why") -> str:
+def text_name(label: str, result: "Why") -> str:
     """Return the name of an occurrence's text: "text 2a" or "target 1"."""
-    return f"{'target' if why.part == 'decoder' else 'text'} {label}"
+    return f"{'target' if result.part == 'decoder' else 'text'} {label}"
 
 
-def _word_facts(why: "Why", at: str) -> dict[str, Any]:
+def _word_facts(result: "Why", at: str) -> dict[str, Any]:
     """Return the numbers of the sentences on one occurrence. at: its text's name, "" for a single occurrence."""
-    others = sorted([token for token in why.tokens if token.is_other_word], key=why.size, reverse=True)
+    others = sorted([token for token in result.tokens if token.is_other_word], key=result.size, reverse=True)
     names = [quoted(token.name) for token in others]
 
     def token_name(token: "Cause") -> str:
         number = f" ({token.token})" if names.count(quoted(token.name)) > 1 else ""
         return ("the source token " if token.part == "cross" else "") + quoted(token.name) + number
 
-    word, weight = quoted(why.word), why.tokens_agreement[0 if why.to is None else 1]
-    head = max(why.heads, key=why.size)
-    vector = "next-token prediction after" if why.by == "divergence" else "vector of"
+    word, weight = quoted(result.word), result.tokens_agreement[0 if result.to is None else 1]
+    head = max(result.heads, key=result.size)
+    vector = "next-token prediction after" if result.by == "divergence" else "vector of"
     numbers = {
-        "word": word, "vector": f"the {vector} {word}" if why.to is None else why.subject, "measure": MEASURES[why.by],
-        "place": at, "at": f"In {at}, " if at else "",
-        "head": head.name.replace("cross ", "cross-attention "), "head_effect": why.size(head),
-        "head_moves": "lowers" if why.measured(head) > 0 else "raises",
-        "tokens": len(why.tokens), "agreement": None if weight != weight else weight,
+        "word": word, "vector": f"the {vector} {word}" if result.to is None else result.subject,
+        "measure": MEASURES[result.by], "place": at, "at": f"In {at}, " if at else "",
+        "head": head.name.replace("cross ", "cross-attention "), "head_effect": result.size(head),
+        "head_moves": "lowers" if result.measured(head) > 0 else "raises",
+        "tokens": len(result.tokens), "agreement": None if weight != weight else weight,
         "well": "well" if weight >= 0.8 else "moderately" if weight >= 0.5 else "poorly",
     }  # fmt: skip
     if not others:
         return numbers
     first = others[0]
-    seen = max((token for token in others if token.part == first.part), key=lambda token: token.weight)
-    others_only = any(why.size(token) >= why.size(first) for token in why.tokens if not token.is_other_word)
+    heaviest = max((token for token in others if token.part == first.part), key=lambda token: token.weight)
+    others_only = any(result.size(token) >= result.size(first) for token in result.tokens if not token.is_other_word)
     numbers |= {
-        "scope": "among other words, " if others_only else "", "effect": why.size(first), "token": token_name(first),
-        "moves": "lowers" if why.measured(first) > 0 else "raises",
-        "ablated": f"the attention to {token_name(first)}" if why.tokens_by == "edges" else token_name(first),
-        "token_weight": first.weight, "first": quoted(first.name) if why.size(first) >= LEAST_EFFECT else None,
+        "scope": "among other words, " if others_only else "", "effect": result.size(first), "token": token_name(first),
+        "moves": "lowers" if result.measured(first) > 0 else "raises",
+        "ablated": f"the attention to {token_name(first)}" if result.tokens_by == "edges" else token_name(first),
+        "token_weight": first.weight, "first": quoted(first.name) if result.size(first) >= LEAST_EFFECT else None,
     }  # fmt: skip
-    if LEAST_EFFECT <= why.size(first) > why.size(seen):
-        numbers |= {"seen": token_name(seen), "seen_weight": seen.weight}
+    if LEAST_EFFECT <= result.size(first) > result.size(heaviest):
+        numbers |= {"seen": token_name(heaviest), "seen_weight": heaviest.weight}
     return numbers
 
 
@@ -273,21 +273,21 @@ class _RankedCauses(Answer):
 
     def title(self) -> str:
         """Return a title that names the word or label."""
-        words = dict.fromkeys(why.subject for _, why in self.each())
+        words = dict.fromkeys(result.subject for _, result in self.each())
         return f"Effects of ablating tokens and heads on {' and '.join(words)}"
 
     def rows(self) -> list[Row]:
         """Return one row per token and head, with the label of the occurrence."""
-        return [{"label": label, **row} for label, why in self.each() for row in why.rows()]
+        return [{"label": label, **row} for label, result in self.each() for row in result.rows()]
 
     def data(self) -> dict[str, object]:
         """Return the rankings of every occurrence, and which targets the model generated, as JSON data."""
         words: list[dict[str, Any]] = []
-        for label, why in self.each():
+        for label, result in self.each():
             words.append({"label": label})
-            for name, value in asdict(why).items():
+            for name, value in asdict(result).items():
                 if name == "part":  # in JSON, the name of its text: "source" or "target"
-                    words[-1]["side"] = None if why.part is None else TEXTS[why.part]
+                    words[-1]["side"] = None if result.part is None else TEXTS[result.part]
                 elif "agreement" in name:
                     words[-1][name] = dict(zip(("weight", "contribution"), value, strict=True))
                 elif name != "about":

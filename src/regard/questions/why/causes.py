@@ -64,26 +64,26 @@ def label_decision(model: Model, trace: Trace | PairTrace, to: str | int, word: 
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} doesn't classify single texts: pass a word")
     number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
-    place = None if word is None else only_word(trace.text, trace.tokens, word)
+    occurrence = None if word is None else only_word(trace.text, trace.tokens, word)
 
     def measure(run: Trace) -> tuple[float, float | None]:
-        logits = logits_at(run, place).double()
+        logits = logits_at(run, occurrence).double()
         chances = probabilities(logits, run.labels, model._session.original)
         return float(logits[number]), None if chances is None else float(chances[number])
 
-    done, side = gradient_run(model, trace, heads=True)
-    values = done.head_values
-    slopes = done.gradients(number_of(logit(model, number, at=place), side), values)
+    gradient_pass, side = gradient_run(model, trace, heads=True)
+    values = gradient_pass.head_values
+    slopes = gradient_pass.gradients(number_of(logit(model, number, at=occurrence), side), values)
     sources = [(value.detach().double() * slope.double())[0].sum(2).cpu()
                for value, slope in zip(values, slopes, strict=True)]  # fmt: skip
-    whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
-    return Decision(model.labels[number], place or whole, measure, sources)
+    whole_text = Word("", 0, 0, tuple(range(len(trace.tokens))))
+    return Decision(model.labels[number], occurrence or whole_text, measure, sources)
 
 
 def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
     """Return every occurrence of a word with its stack. An encoder-decoder's target comes before the source."""
     if isinstance(trace, Trace):
-        return [(None, each) for each in trace.word(word)]
+        return [(None, occurrence) for occurrence in trace.word(word)]
     words: list[tuple[Part | None, Word]] = []
     missing: list[str] = []
     parts: tuple[tuple[Part, Trace], ...] = (("decoder", trace.decoder), ("encoder", trace.encoder))
@@ -102,14 +102,14 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
     check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
         side = trace.encoder if part == "encoder" else trace.decoder
-        places: list[tuple[Part | None, Word]] = [(part, occurrence) for occurrence in side.word(word)]
+        occurrences: list[tuple[Part | None, Word]] = [(part, occurrence) for occurrence in side.word(word)]
     else:
-        places = [(part or of, occurrence) for of, occurrence in occurrences_to_ask_why(trace, word)]
-    if len(places) > 1:
+        occurrences = [(part or of, occurrence) for of, occurrence in occurrences_to_ask_why(trace, word)]
+    if len(occurrences) > 1:
         raise RegardError(
-            f"why: {word!r} occurs {len(places)} times: pass one of trace.word({word!r}), and `part` for two texts"
+            f"why: {word!r} occurs {len(occurrences)} times: pass one of trace.word({word!r}), and `part` for two texts"
         )
-    return places[0]
+    return occurrences[0]
 
 
 def why(
@@ -212,19 +212,19 @@ def rank_causes(
         shares: Sequence[Tensor] = () if decision is None else decision.sources
         shares = shares or [contributions(target_side, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
         sinks = {sink.token for sink in sinks_of(maps, sources, itself=not cross)}
-        for place, token in enumerate(sources):
-            if not any(bool((row[:, place] > 0).any()) for row in rows):
+        for position, token in enumerate(sources):
+            if not any(bool((row[:, position] > 0).any()) for row in rows):
                 continue  # no attention to ablate
-            weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
-            contribution = float(torch.stack([share[:, place].sum() for share in shares]).mean())
+            weight = float(torch.stack([row[:, position].mean() for row in rows]).mean())
+            contribution = float(torch.stack([share[:, position].sum() for share in shares]).mean())
             contribution *= len(shares) if decision is not None else 1
-            is_own = not cross and place in word.tokens and bool(word.text)  # the text is "" for a whole text's label
-            flags = {"sink": place in sinks, "special": token.special, "own": is_own}
-            causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind, **flags))
+            is_own = not cross and position in word.tokens and bool(word.text)  # "" for a whole text's label
+            flags = {"sink": position in sinks, "special": token.special, "own": is_own}
+            causes.append(Cause(token.text, position, None, None, weight, contribution, math.nan, part=kind, **flags))
             if tokens_by == "edges":
-                sets.append([interventions.ablate(interventions.edge(word, place, part=kind))])
+                sets.append([interventions.ablate(interventions.edge(word, position, part=kind))])
             else:
-                sets.append([*removal(trace, place, part="encoder" if cross else kind)])
+                sets.append([*removal(trace, position, part="encoder" if cross else kind)])
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
@@ -246,7 +246,7 @@ def rank_causes(
             (before, chance), (after, unlikely) = decision.measure(target_side), decision.measure(ablated_side)
             fall = None if chance is None or unlikely is None else chance - unlikely
             causes[number] = replace(causes[number], logit=before - after, probability=fall)
-    tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
+    tokens, heads = ([cause for cause in causes if (cause.head is None) == is_token] for is_token in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
     agreements = _rank_correlations(tokens, by), _rank_correlations(heads, by)
     tokens.sort(key=lambda cause: -abs(getattr(cause, by if tokens_by in ("removal", "edges") else tokens_by)))

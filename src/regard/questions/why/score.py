@@ -54,16 +54,16 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
     Equal groupings share a grid. Source tokens need attention components. The plot shows writers, or layers if many.
     """
     difference = _score_less_other_keys(answer)
-    few = max(len(names) for names in difference.table()[:2]) <= MAX_DRAWN_PARTS
-    shown: dict[str, list[tuple[By, str]]] = {}
+    small = max(len(names) for names in difference.table()[:2]) <= MAX_DRAWN_PARTS
+    grouped: dict[str, list[tuple[By, str]]] = {}
     for by, name in GROUPS:
         queries, keys, scores = difference.table(by)
         if by == "source" and not any(map(CARRIED.fullmatch, [*queries, *keys])):
             continue
-        shown.setdefault(str((queries, keys, scores.tolist())), []).append((by, name))
-    ways = list(shown.values())
-    drawn: By = "writer" if few else "layer"
-    grids = [_pairs_grid(answer, same, drawn=drawn in {by for by, _ in same}) for same in ways]
+        grouped.setdefault(str((queries, keys, scores.tolist())), []).append((by, name))
+    groups = list(grouped.values())
+    drawn: By = "writer" if small else "layer"
+    grids = [_pairs_grid(answer, same, drawn=drawn in {by for by, _ in same}) for same in groups]
     return [*grids, _score_pairs_table(answer)]
 
 
@@ -80,15 +80,15 @@ def _score_less_other_keys(answer: "ScoreSources") -> "ScoreSources":
 
 def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: bool) -> Heat:
     """Return a grid of all pairs of components. same: the groupings that share this grid. drawn: whether to plot it."""
-    shown = _score_less_other_keys(answer)
-    queries, keys, scores = shown.table(same[0][0])
+    difference = _score_less_other_keys(answer)
+    queries, keys, scores = difference.table(same[0][0])
     others = [len(names) - MAX_GRID_PARTS + 1 if len(names) > MAX_GRID_PARTS else 0 for names in (queries, keys)]
     queries, scores = largest_writers_and_rest(queries, scores, MAX_GRID_PARTS)
     keys, across = largest_writers_and_rest(keys, scores.T, MAX_GRID_PARTS)
     scores = across.T
-    less = f" minus the mean of {answer.seen} keys" if shown.difference else ""
-    whole = f"the score {signed(answer.score)} minus the mean score {signed(answer.mean)}" if less else "the score"
-    caption = f"All cells sum to {signed(shown.score)}, {whole}."
+    less = f" minus the mean of {answer.seen} keys" if difference.difference else ""
+    total = f"the score {signed(answer.score)} minus the mean score {signed(answer.mean)}" if less else "the score"
+    caption = f"All cells sum to {signed(difference.score)}, {total}."
     head = short_head(answer.layer, answer.head)
     by = " and ".join(name.lower() for _, name in same)
     return Heat(
@@ -107,27 +107,27 @@ def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn
 
 def _score_pairs_table(answer: "ScoreSources") -> Table:
     """Return a table of the largest pairs of writers, with their parts of the score and of its difference."""
-    shown = _score_less_other_keys(answer)
+    difference = _score_less_other_keys(answer)
     queries, keys, scores = answer.table()
     rows_of, columns_of = ({name: n for n, name in enumerate(names)} for names in (queries, keys))
     rows: list[list[Cell]] = []
-    for pair in shown.top(MAX_PAIRS):
+    for pair in difference.top(MAX_PAIRS):
         score = float(scores[rows_of[pair.query], columns_of[pair.key]]) if pair.key in columns_of else 0.0
         rows.append([pair.query, pair.key, pair.score, score])
-    every = len(shown.table()[0]) * len(shown.table()[1])
+    count = len(difference.table()[0]) * len(difference.table()[1])
     columns = [
         Column(f"of {quoted(answer.query)}"), Column(f"of {quoted(answer.key)}"),
         Column("difference", 2, bar=True, signed=True, unbounded=True),
         Column("score", 2, signed=True, unbounded=True),
     ]  # fmt: skip
-    head, most = short_head(answer.layer, answer.head), f"{MAX_PAIRS:,} largest" if every > MAX_PAIRS else "Largest"
+    head, largest = short_head(answer.layer, answer.head), f"{MAX_PAIRS:,} largest" if count > MAX_PAIRS else "Largest"
     added = [f"a bias of {signed(answer.bias)}"] if answer.bias else []
     added += [f"the softcap (to {fixed(answer.softcapped, 2, True)})"] if answer.softcapped is not None else []
     without = f" The score excludes {listed(added)}." if added else ""
     return Table(
         name="Largest pairs", columns=columns, rows=rows, screen=True, tab=TAB,
-        title=f"{most} pairs of components in the score from {quoted(answer.query)} to {quoted(answer.key)}, {head}",
-        total=[f"all {every:,} pairs", "", shown.score, answer.score],
+        title=f"{largest} pairs of components in the score from {quoted(answer.query)} to {quoted(answer.key)}, {head}",
+        total=[f"all {count:,} pairs", "", difference.score, answer.score],
         note=f"Difference: score minus the mean over the {answer.seen} tokens that the query can attend to.{without}",
     )  # fmt: skip
 
@@ -232,13 +232,13 @@ class ScoreSources(TracesAnswer):
         keys, key = writers_by_group(self.key_parts, by)
         if self.difference:
             others, other = writers_by_group(self.other_keys, by)
-            every = tuple(dict.fromkeys((*keys, *others)))
-            place = {writer: n for n, writer in enumerate(every)}
-            whole = key.new_zeros(len(every), key.shape[1])
-            whole[[place[writer] for writer in keys]] += key
-            whole[[place[writer] for writer in others]] -= other
-            keys, key = every, whole
-        query_names, key_names = ([named(writer, by, self.tokens) for writer in some] for some in (queries, keys))
+            union = tuple(dict.fromkeys((*keys, *others)))
+            row_of = {writer: n for n, writer in enumerate(union)}
+            difference = key.new_zeros(len(union), key.shape[1])
+            difference[[row_of[writer] for writer in keys]] += key
+            difference[[row_of[writer] for writer in others]] -= other
+            keys, key = union, difference
+        query_names, key_names = ([named(writer, by, self.tokens) for writer in side] for side in (queries, keys))
         return query_names, key_names, self.scale * query @ key.T
 
     def top(self, count: int = 10, by: By = "writer") -> list[ScorePair]:
@@ -327,16 +327,16 @@ def named_score(
 ) -> ScoreSources:
     """Split the score of a query and key. layer, head: None for those with the largest weight between them."""
     queries, keys, maps = traces_of_score(trace, part)
-    places = [place_in(side, place) if isinstance(place, str) else place
-              for side, place in ((queries, query), (keys, key))]  # fmt: skip
+    positions = [place_in(side, position) if isinstance(position, str) else position
+              for side, position in ((queries, query), (keys, key))]  # fmt: skip
     if layer is None or head is None:
-        rows, columns = (tokens_of(side, place) for side, place in zip((queries, keys), places, strict=True))
+        rows, columns = (tokens_of(side, position) for side, position in zip((queries, keys), positions, strict=True))
         best = (-1.0, 0, 0)
         for n in kept_numbers(maps) if layer is None else [layer]:
             weights = maps[n][:, rows][..., columns].sum(-1).mean(-1)  # (H,)
             best = max(best, *((float(weights[h]), -n, -h) for h in (range(len(weights)) if head is None else [head])))
         layer, head = -best[1], -best[2]
-    return score_sources(model, trace, *places, layer=layer, head=head, part=part)
+    return score_sources(model, trace, *positions, layer=layer, head=head, part=part)
 
 
 def split_score(
@@ -350,23 +350,23 @@ def split_score(
     head = from_zero("head", head, weights.query.shape[1], "there are")
     name = f"score_sources of layer {layer} of {queries.status.model}"
     scores = weights.scores[head, rows].double().cpu()  # (r, S)
-    seen = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
+    visible = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
     words = [
-        text.tokens[place].text
-        if isinstance(place, int)
+        text.tokens[position].text
+        if isinstance(position, int)
         else text.text[text.tokens[n[0]].start : text.tokens[n[-1]].end].strip()
-        for text, place, n in ((queries, query, rows), (keys, key, cols))
+        for text, position, n in ((queries, query, rows), (keys, key, cols))
     ]
-    if not set(cols) <= set(seen):
+    if not set(cols) <= set(visible):
         raise RegardError(f"{name}: {words[0]!r} can't attend to {words[1]!r} there: the score is masked")
-    parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
+    parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, visible])
     group = head * weights.key.shape[1] // weights.query.shape[1]
     q, k = weights.query[0, head].double().cpu(), weights.key[0, group].double().cpu()
-    for what, side, traced in (("query", parts, q[rows]), ("key", looked_at, k[cols])):
-        apart = float((side.whole - traced.mean(0)).norm() / traced.mean(0).norm().clamp_min(1e-30))
-        if not apart <= max(SAME, 4 * torch.finfo(weights.query.dtype).eps):
+    for kind, side, traced in (("query", parts, q[rows]), ("key", looked_at, k[cols])):
+        ratio = float((side.whole - traced.mean(0)).norm() / traced.mean(0).norm().clamp_min(1e-30))
+        if not ratio <= max(SAME, 4 * torch.finfo(weights.query.dtype).eps):
             raise RegardError(
-                f"{name}: the {what} that the model computes is {apart:.1e} of its length from the trace's: the trace "
+                f"{name}: the {kind} that the model computes is {ratio:.1e} of its length from the trace's: the trace "
                 "has to be of this model, in its dtype, without interventions"
             )
     rule = weights.rule
@@ -379,7 +379,7 @@ def split_score(
         softcapped=None if rule.softcap is None else float(capped.mean()),
         bias=0.0 if rule.bias is None else float((scores[:, cols] - capped).mean()),
         weight=float(weights[head, rows].double().mean(0)[cols].sum()),
-        mean=float(rule.scale * parts.whole @ others.whole), seen=len(seen), error=0.0, query_parts=parts,
+        mean=float(rule.scale * parts.whole @ others.whole), seen=len(visible), error=0.0, query_parts=parts,
         key_parts=looked_at, other_keys=others, scale=float(rule.scale),
         tokens={name: stack.tokens for name, stack in zip(names, trace.sides, strict=True)},
         about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),

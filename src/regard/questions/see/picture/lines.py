@@ -106,117 +106,117 @@ def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, h
     layer, head = check_heads(traces[0], layer, head)
     chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
     if summary.word is not None:
-        known = [pair for pair in summary.pairs if pair.hidden_states and pair.hidden_states[-1] is not None]
-        far = min(known, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
-        named = [word for word in summary.occurrences if far is not None and word.label in (far.a, far.b)]
-        chosen = [(word.text, word) for word in named or summary.occurrences[:2]]
+        pairs = [pair for pair in summary.pairs if pair.hidden_states and pair.hidden_states[-1] is not None]
+        distant = min(pairs, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
+        words = [word for word in summary.occurrences if distant is not None and word.label in (distant.a, distant.b)]
+        chosen = [(word.text, word) for word in words or summary.occurrences[:2]]
     chosen = [(text, occurrence) for text, occurrence in chosen if drawable_layers(traces[text])]
     row = summary.word is not None and len(chosen) > 1
     return [_choose_line(summary, traces[text], text, occurrence, layer, head, row) for text, occurrence in chosen]
 
 
 def _choose_line(
-    summary: Summary, trace: Trace, text: int, own: Occurrence | None, layer: int | None, head: int | None, row: bool
+    summary: Summary, trace: Trace, text: int, word: Occurrence | None, layer: int | None, head: int | None, row: bool
 ) -> TextLine:
     """Choose a text's word and arcs. row: draw all weights of one head's row instead of the distinctive links."""
     sinks, layers = [sink.token for sink in summary.sinks[text]], drawable_layers(trace)
-    apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
+    excluded = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
     named = summary.highlights[text].links if summary.highlights else []
     heads = range(trace.attention[layers[0]].shape[0])
     short = len(trace.tokens) <= LONGEST
     maps = [*divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)] if short else []
     links = standing_out(named, maps) if short and not row else []
-    best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
+    best: Any = most_distinctive_link(trace, layer, head, sinks) if word is None else None
     last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
-    tokens = own.tokens if own is not None else [last if best is None else best.query]
-    if own is not None:
-        kept = layers if layer is None else [layer]
-        found = specific_weights(trace, [tokens], sinks, layers=kept, head=head, words_alone=True)
-        best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
+    tokens = word.tokens if word is not None else [last if best is None else best.query]
+    if word is not None:
+        searched = layers if layer is None else [layer]
+        groups = specific_weights(trace, [tokens], sinks, layers=searched, head=head, words_alone=True)
+        best = max((weight for group in groups for weight in group), key=lambda weight: weight.divergence, default=None)
     rows = {n: gives(trace.attention[n], tokens).cpu().double() for n in layers}
-    others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
+    others = [n for n in range(len(trace.tokens)) if n not in excluded and n not in tokens]
     cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
     if maps:
         unusual = [gives(divergence, tokens).amax(1) for *_, divergence in maps]
-        most = max(DISTINCTIVE, *(float(own.max()) for own in unusual))
-        cells = [(own / most).tolist() for own in unusual]
+        scale = max(DISTINCTIVE, *(float(values.max()) for values in unusual))
+        cells = [(values / scale).tolist() for values in unusual]
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
-    asked, at = layer is not None or head is not None, None
-    if asked or not arcs:
+    requested, at = layer is not None or head is not None, None
+    if requested or not arcs:
         at = (layers[0] if layer is None else layer, head) if best is None else (best.layer, best.head)
         weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
         arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
-    label = summary.labels[text] if own is None else own.label
-    return TextLine(label, trace, tokens, apart, at, arcs, layers, cells, links, asked)
+    label = summary.labels[text] if word is None else word.label
+    return TextLine(label, trace, tokens, excluded, at, arcs, layers, cells, links, requested)
 
 
-def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
+def movement(summary: Summary, lines: Sequence[TextLine]) -> Movement | None:
     """Choose the curves of a word's movement through the layers. Return None if the traces have no hidden states."""
-    if summary.word is None or summary.massive is None or len(shown) < 2:
+    if summary.word is None or summary.massive is None or len(lines) < 2:
         return None
-    labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
-    at = [labels.index(line.label) for line in shown]
+    labels, all_curves = [occurrence.label for occurrence in summary.occurrences], curves(summary)
+    at = [labels.index(line.label) for line in lines]
     if (diff := summary.difference) is not None:
-        (one, two), paths = diff.words, {curve.word: curve.paths for curve in every}
+        (one, two), paths = diff.words, {curve.word: curve.paths for curve in all_curves}
         gaps = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
                 for n in at]  # fmt: skip
         return Movement(f"Nearer “{one}” or “{two}”, by layer", gaps, (), (diff.mean, diff.low, diff.high), (one, two))
     if summary.references:
-        widest = max(every, key=lambda curve: abs((curve.paths[at[0]][-1] or 0) - (curve.paths[at[1]][-1] or 0)))
-        near = widest.neutral
-        band = None if near is None else (near.mean, near.low, near.high)
+        widest = max(all_curves, key=lambda curve: abs((curve.paths[at[0]][-1] or 0) - (curve.paths[at[1]][-1] or 0)))
+        neutral = widest.neutral
+        band = None if neutral is None else (neutral.mean, neutral.low, neutral.high)
         rest = [path for n, path in enumerate(widest.paths) if n not in at]
         title = f"Cosine of “{summary.word}” to “{widest.word}”, by layer"
         return Movement(title, [widest.paths[n] for n in at], rest, band)
-    pairs = sorted(summary.pairs, key=lambda pair: {pair.a, pair.b} != {line.label for line in shown})
+    pairs = sorted(summary.pairs, key=lambda pair: {pair.a, pair.b} != {line.label for line in lines})
     title = f"Cosine of the two “{summary.word}” vectors, by layer"
     return Movement(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
 
 
 def split_by_colour(
-    sentence: str, shown: Sequence[TextLine], followed: str, known: set[str]
+    sentence: str, lines: Sequence[TextLine], followed: str, words: set[str]
 ) -> list[tuple[str, int | None, bool]]:
     """Split a sentence into (piece, drawn text that determines the colour, whether in brackets), like the page.
 
-    followed: the followed word, which has no colour. known: the words that the plot shows, in lower case.
+    followed: the followed word, which has no colour. words: the words that the plot shows, in lower case.
     """
     cut: list[tuple[str, int | None, bool]] = []
     for clause in CLAUSES.findall(sentence):
         at = re.search(rf"\b(?:text|occurrence) (\w+)|\bthe ({'|'.join(ORDINALS)}) (?:“|occurrence|to )", clause, re.I)
         label = at and (at[1] or f"1{ascii_lowercase[ORDINALS.index(at[2].lower())]}")
-        of = 0 if len(shown) == 1 else next((n for n, line in enumerate(shown) if line.label == label), None)
+        of = 0 if len(lines) == 1 else next((n for n, line in enumerate(lines) if line.label == label), None)
         for part in filter(None, PARTS.split(clause)):
-            is_token = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in known
+            is_token = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in words
             cut.append((part, of if is_token else None, part.startswith("(")))
     return cut
 
 
 def written_tokens(line: TextLine) -> list[tuple[str, bool]]:
     """Return each token as spelled in its text, and whether a space precedes it."""
-    made: list[tuple[str, bool]] = []
+    texts: list[tuple[str, bool]] = []
     end, blank = 0, False
     for token in line.trace.tokens:
         letters = token.source[max(end, token.start) : token.end] if token.source else token.text
-        shown = visible(letters.strip()) or display_text(token.text)
-        blank = bool(made) and (blank or token.special or token.start > end or letters != letters.lstrip())
-        made.append((re.sub(r"[][<>|]", "", shown) or shown if token.special else shown, blank))
+        text = visible(letters.strip()) or display_text(token.text)
+        blank = bool(texts) and (blank or token.special or token.start > end or letters != letters.lstrip())
+        texts.append((re.sub(r"[][<>|]", "", text) or text if token.special else text, blank))
         end, blank = max(end, token.end), token.special
-    return made
+    return texts
 
 
 def layout(
     line: TextLine, width: Callable[[str], int | float], room: int | float
 ) -> list[tuple[int | float, int | float, int]]:
     """Return (left, width, line number) of each drawn token. width: measures a text. room: the width of a line."""
-    own = written_tokens(line)[line.shown.start : line.shown.stop]
+    tokens = written_tokens(line)[line.shown.start : line.shown.stop]
     special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # drawn smaller
-    wide = [width(said) * (0.5 if small else 1.0) for (said, _), small in zip(own, special, strict=True)]
-    x, row, made = 0.0, 0, []
-    for n, (_, blank) in enumerate(own):
-        word = next((m for m in range(n + 1, len(own)) if own[m][1]), len(own))
+    widths = [width(text) * (0.5 if small else 1.0) for (text, _), small in zip(tokens, special, strict=True)]
+    x, row, boxes = 0.0, 0, []
+    for n, (_, blank) in enumerate(tokens):
+        word = next((m for m in range(n + 1, len(tokens)) if tokens[m][1]), len(tokens))
         x += width(" ") if blank and x else 0.0
-        if x and x + (sum(wide[n:word]) if blank else wide[n]) > room:
+        if x and x + (sum(widths[n:word]) if blank else widths[n]) > room:
             x, row = 0.0, row + 1
-        made.append((x, wide[n], row))
-        x += wide[n]
-    return made
+        boxes.append((x, widths[n], row))
+        x += widths[n]
+    return boxes

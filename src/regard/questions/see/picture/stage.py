@@ -117,23 +117,23 @@ class Stage:
         else:
             self._draw_matrix(*at)
 
-    def _title(self, x: int | float, y: int | float, said: str, room: int | float, under: str = "") -> int | float:
-        return self.pen.title(x, y, said, room, under, (self.look.title, self.look.small))
+    def _title(self, x: int | float, y: int | float, text: str, room: int | float, under: str = "") -> int | float:
+        return self.pen.title(x, y, text, room, under, (self.look.title, self.look.small))
 
     def _draw_texts(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Draw the sentences. If two fit in one line each, their followed words are aligned."""
         badge, look = 30 * self.look.unit, self.look
         for size in (min(size, 22.0) for size in look.serif) if self.two else ():
-            every = [self._layout(n, 1e9, size) for n in (0, 1)]
-            at = [self._word_middle(n, places) for n, places in enumerate(every)]
-            after = max(places[-1][0] + places[-1][1] - middle for places, middle in zip(every, at, strict=True))
+            layouts = [self._layout(n, 1e9, size) for n in (0, 1)]
+            at = [self._word_middle(n, layout) for n, layout in enumerate(layouts)]
+            after = max(layout[-1][0] + layout[-1][1] - middle for layout, middle in zip(layouts, at, strict=True))
             if max(at) + after + badge <= wide:
                 column = x + badge + max(at) + (wide - badge - max(at) - after) / 2
                 gap = size * 1.36 + 2.3 * look.plain + 6 * look.unit
                 lift = (high - gap - size * 1.4) / 2
                 for n in (0, 1):
                     base = y + lift + size + n * gap
-                    self._draw_text(n, column - at[n], base, every[n], size, 1 if n else -1, lift, 0)
+                    self._draw_text(n, column - at[n], base, layouts[n], size, 1 if n else -1, lift, 0)
                 labels = {line.label for line in self.lines}
                 if any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in self.summary.pairs):
                     tie = [base - gap + size * 0.45, base - size * 1.1]
@@ -142,14 +142,14 @@ class Stage:
         self._draw_stack(range(len(self.lines)), x, y, wide, high)
 
     def _draw_stack(
-        self, which: Sequence[int], x: int | float, y: int | float, wide: int | float, high: int | float
+        self, numbers: Sequence[int], x: int | float, y: int | float, wide: int | float, high: int | float
     ) -> None:
         """Draw sentences below one another, in the largest font size that fits, each on one line if possible."""
         look = self.look
         badge = 30 * look.unit * (len(self.lines) > 1)
         for size in look.serif:
-            every = [self._layout(n, wide - badge, size) for n in which]
-            rows = [places[-1][2] + 1 for places in every]
+            layouts = [self._layout(n, wide - badge, size) for n in numbers]
+            rows = [layout[-1][2] + 1 for layout in layouts]
             gap = size * 1.36 + (1.5 * look.plain + 12 * look.unit) * (sum(rows) < 7)
             under = look.plain * 1.6 + look.small * 1.3 * (max(rows) == 1)
             if max(rows) == 1 or (size <= look.serif[5 if look is ON_SLIDE else 3] and sum(rows) * gap + under <= high):
@@ -157,25 +157,25 @@ class Stage:
         free = high - sum(size * 1.3 + (count - 1) * gap + under for count in rows)
         reach = 26 * look.unit
         if max(rows) == 1:  # the height depends on the longest arc
-            ends = [abs(p[k][0] + p[k][1] / 2 - self._word_middle(n, p)) for n, p in zip(which, every, strict=True)
+            ends = [abs(p[k][0] + p[k][1] / 2 - self._word_middle(n, p)) for n, p in zip(numbers, layouts, strict=True)
                     for k, weight, *_ in self.lines[n].arcs if weight > 0.004]  # fmt: skip
             reach = 0.27 * max(ends, default=0.0) + 36 * look.unit
-        lift = max(0.0, min(free / len(which), reach))
-        base = y + max(0.0, free - lift * len(which)) / 2
-        for n, places, count in zip(which, every, rows, strict=True):
-            full = max(left + w for left, w, _ in places)
+        lift = max(0.0, min(free / len(numbers), reach))
+        base = y + max(0.0, free - lift * len(numbers)) / 2
+        for n, layout, count in zip(numbers, layouts, rows, strict=True):
+            full = max(left + w for left, w, _ in layout)
             start = x + badge + (wide - badge - full) / 2 * (max(rows) == 1 and len(self.lines) == 1)
             base += lift + size
-            self._draw_text(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
+            self._draw_text(n, start, base, layout, size, -1, lift, gap * (max(rows) > 1))
             base += size * 0.3 + (count - 1) * gap + under
 
     def _layout(self, n: int, room: int | float, size: int | float) -> list[Place]:
         return stage.layout(self.lines[n], lambda text: text_width(text, size, serif=True), room)
 
-    def _word_middle(self, n: int, places: Sequence[Place]) -> int | float:
+    def _word_middle(self, n: int, layout: Sequence[Place]) -> int | float:
         """Return the x of the word's middle. If the word is split over lines, use its part on the first."""
-        boxes = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
-        boxes = [place for place in boxes if place[2] == boxes[0][2]]
+        boxes = [layout[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
+        boxes = [box for box in boxes if box[2] == boxes[0][2]]
         return (boxes[0][0] + boxes[-1][0] + boxes[-1][1]) / 2
 
     def _draw_text(
@@ -183,7 +183,7 @@ class Stage:
         n: int,
         x: int | float,
         base: int | float,
-        places: Sequence[Place],
+        layout: Sequence[Place],
         size: int | float,
         up: int,
         room: int | float,
@@ -191,53 +191,53 @@ class Stage:
     ) -> None:
         """Draw a sentence with its arcs and weights. base: y of the first line. room: the arcs' height in points."""
         pen, line, unit, hue = self.pen, self.lines[n], self.look.unit, TEXTS[n % 2]
-        full = max(left + wide for left, wide, _ in places)
+        full = max(left + wide for left, wide, _ in layout)
         if direction(line.trace.text) == "rtl":
-            places = [(full - left - wide, wide, row) for left, wide, row in places]
-        boxes = {k: (x + left, wide, base + row * gap) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
+            layout = [(full - left - wide, wide, row) for left, wide, row in layout]
+        boxes = {k: (x + left, wide, base + row * gap) for k, (left, wide, row) in zip(line.shown, layout, strict=True)}
         if len(self.lines) > 1:
             pen.axes.plot([x - 20 * unit], [base - size * 0.33], "o", color=hue, markersize=20 * unit)
             pen.text(x - 20 * unit, base - size * 0.33 + self.look.small * 0.36, line.label, self.look.small, "#ffffff",
                      "center", bold=True)  # fmt: skip
         weights = {k: weight for k, weight, *_ in line.arcs}
-        written = stage.written_tokens(line)
+        texts = stage.written_tokens(line)
         for k, (left, wide, y) in boxes.items():
-            apart, special = k in line.apart, line.trace.tokens[k].special
-            part = min(1.0, weights.get(k, 0.0) ** 0.5 * (0.45 if apart else 0.92))
-            ground = tint(SINK if apart else hue, part, pen.ground)
-            if part >= 0.12:
+            grey, special = k in line.apart, line.trace.tokens[k].special
+            shade = min(1.0, weights.get(k, 0.0) ** 0.5 * (0.45 if grey else 0.92))
+            ground = tint(SINK if grey else hue, shade, pen.ground)
+            if shade >= 0.12:
                 pen.box(left - 1.5 * unit, y - size * 0.95, wide + 3 * unit, size * 1.28, ground)
-            ink = GREY if special else ink_on(ground) if part >= 0.12 else INK
-            pen.text(left, y, written[k][0], size * (0.45 if special else 1), ink, serif=not special, zorder=4)
-        own = [boxes[k] for k in line.tokens if boxes[k][2] == boxes[line.tokens[0]][2]]
-        edge, end, level = min(box[0] for box in own), max(box[0] + box[1] for box in own), own[0][2]
+            ink = GREY if special else ink_on(ground) if shade >= 0.12 else INK
+            pen.text(left, y, texts[k][0], size * (0.45 if special else 1), ink, serif=not special, zorder=4)
+        pieces = [boxes[k] for k in line.tokens if boxes[k][2] == boxes[line.tokens[0]][2]]
+        edge, end, level = min(box[0] for box in pieces), max(box[0] + box[1] for box in pieces), pieces[0][2]
         room_of_word = edge - 2 * unit, level - size, end - edge + 4 * unit, size * 1.36
         pen.box(*room_of_word, "none", hue, lw=1.8 * unit, zorder=4.5)
         arcs = sorted((arc for arc in line.arcs if arc[1] > 0.004 and arc[0] in boxes), key=lambda arc: -arc[1])
         middles = {k: boxes[k][0] + boxes[k][1] / 2 for k, *_ in arcs}
         tight = min((b - a for a, b in pairwise(sorted(middles.values()))), default=pen.wide)
-        start, put = (edge + end) / 2, list[tuple[int | float, int | float]]()
+        start, labels = (edge + end) / 2, list[tuple[int | float, int | float]]()
         for k, weight, layer, head in arcs:
-            middle, y, apart = middles[k], boxes[k][2], k in line.apart
-            colour = SINK if apart else hue
-            look: Any = {"alpha": 0.22 if apart else min(0.85, 0.25 + 0.6 * weight**0.5), "gid": f"arc {n} {k}"}
+            middle, y, grey = middles[k], boxes[k][2], k in line.apart
+            colour = SINK if grey else hue
+            look: Any = {"alpha": 0.22 if grey else min(0.85, 0.25 + 0.6 * weight**0.5), "gid": f"arc {n} {k}"}
             if y == level:
-                most = max(6 * unit, (max(12 * unit, gap - size * 1.3) if gap else room) / 0.75 - 15 * unit)
-                lift = min(most, 32 * unit + abs(middle - start) * (0.44 if self.two else 0.36))
+                limit = max(6 * unit, (max(12 * unit, gap - size * 1.3) if gap else room) / 0.75 - 15 * unit)
+                lift = min(limit, 32 * unit + abs(middle - start) * (0.44 if self.two else 0.36))
                 edge = y - size * 1.02 if up < 0 else y + size * 0.4
                 arc = ribbon(start, middle, (1 + weight * 34) * unit, lift, up, unit)
-                pen.shape([(px, edge + py) for px, py in arc], colour, zorder=1 if apart else 2, **look)
+                pen.shape([(px, edge + py) for px, py in arc], colour, zorder=1 if grey else 2, **look)
             else:
-                one, other = (level + size * 0.4, y - size) if y > level else (level - size, y + size * 0.4)
-                bend = (other - one) * 0.6
-                curve = [(start, one), (start, one + bend), (middle, other - bend), (middle, other)]
+                start_y, end_y = (level + size * 0.4, y - size) if y > level else (level - size, y + size * 0.4)
+                bend = (end_y - start_y) * 0.6
+                curve = [(start, start_y), (start, start_y + bend), (middle, end_y - bend), (middle, end_y)]
                 pen.shape(curve, colour, (1 + weight * 8) * unit, zorder=1, **look)
-            near = any(abs(px - middle) < 2.4 * self.look.plain and py == y for px, py in put)
-            if weight < 0.015 or near or (gap and gap < size * 1.4):
+            crowded = any(abs(px - middle) < 2.4 * self.look.plain and py == y for px, py in labels)
+            if weight < 0.015 or crowded or (gap and gap < size * 1.4):
                 continue
-            put.append((middle, y))
+            labels.append((middle, y))
             low = y + size * 0.34 + self.look.plain if up < 0 else y - size * 1.02 - 3 * unit
-            strong = weight >= 0.1 and not apart
+            strong = weight >= 0.1 and not grey
             pen.text(middle, low, number(weight), self.look.plain, hue if strong else GREY, "center", bold=strong,
                      gid=f"weight {n} {k}", zorder=6)  # fmt: skip
             if line.head is None and not gap:
@@ -253,18 +253,18 @@ class Stage:
     def _draw_grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Draw a grid with a cell for every head, shaded by `line.kind`. Layers go across if there are more."""
         line, look, bottom = self.lines[n], self.look, y + high
-        which = f"{line.label} · " if len(self.lines) > 1 else ""
+        prefix = f"{line.label} · " if len(self.lines) > 1 else ""
         largest = sorted(line.arcs, key=lambda arc: -arc[1])[:3]
         caption = line.where() + "".join(f" · {line.name(k)} {number(w)}" for k, w, *_ in largest if w > 0.003)
-        title = f"{which}Every head: its {line.kind} from “{short(line.word, 14)}”"
+        title = f"{prefix}Every head: its {line.kind} from “{short(line.word, 14)}”"
         y, left = self._title(x, y, title, wide, caption) + look.small * 1.4, look.small * 2.6
         values = np.array(line.cells)
-        names = [[str(each) for each in line.layers], [str(head) for head in range(values.shape[1])]]
+        names = [[str(layer) for layer in line.layers], [str(head) for head in range(values.shape[1])]]
         if turned := values.shape[0] > values.shape[1]:
             values, names = values.T, names[::-1]
         tall = min(bottom - y, (wide - left) / values.shape[1] * 1.25 * values.shape[0])
-        place = x + left, y, wide - left, tall
-        axes = self.pen.cells(*place, values, TEXTS[n % 2], names, size=look.small, gid=f"heads {n}")
+        bounds = x + left, y, wide - left, tall
+        axes = self.pen.cells(*bounds, values, TEXTS[n % 2], names, size=look.small, gid=f"heads {n}")
         axes.set_ylabel("head" if turned else "layer", fontsize=look.small, color=GREY, labelpad=2)
         for layer, head in [line.head] if line.head else [(arc[2], arc[3]) for arc in line.arcs]:
             if head is not None:
@@ -284,12 +284,12 @@ class Stage:
         last = [curve[-1] for curve in fork.curves]
         ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", signed(v)] if fork.ends else [number(v)]
                 for v in last]  # fmt: skip
-        right = max((text_width(said, look.plain, True) for told in ends for said in told), default=0.0) + 14 * unit
+        right = max((text_width(text, look.plain, True) for rows in ends for text in rows), default=0.0) + 14 * unit
         left, states = look.small * 3.2, len(fork.curves[0])
         axes = pen.inset(x + left, y, wide - left - right, bottom - y - look.small * 1.6, look.small)
         if fork.band is not None:
-            mean, low, most = map(or_nan, fork.band)
-            axes.fill_between(range(states), low, most, color=NEUTRAL, alpha=0.75, lw=0)
+            mean, low, top = map(or_nan, fork.band)
+            axes.fill_between(range(states), low, top, color=NEUTRAL, alpha=0.75, lw=0)
             axes.plot(mean, color=GREY, lw=1.5 * unit, ls=(0, (1, 2)))
         for curve in fork.others:
             axes.plot(or_nan(curve), color=SINK, lw=1.2 * unit, alpha=0.5)
@@ -306,20 +306,20 @@ class Stage:
         axes.set_xticks([*names], names.values())
         pen.text(x + wide - right + 14 * unit, bottom - look.small * 0.4, "layer", look.small, GREY)
         bottom_y, top_y = axes.get_ylim()
-        places = [value or 0.0 for value in last]
-        apart = (2.7 if fork.ends else 1.4) * look.plain / (bottom - y - look.small * 1.6) * (top_y - bottom_y)
-        if len(places) == 2 and abs(places[0] - places[1]) < apart:
-            middle, way = sum(places) / 2, apart / 2 * (1 if places[0] >= places[1] else -1)
-            places = [middle + way, middle - way]
-        for place, told, hue in zip(places, ends, hues, strict=True):
-            axes.annotate("\n".join(told), (states - 1, place), (11 * unit, 0), textcoords="offset points", va="center",
+        levels = [value or 0.0 for value in last]
+        gap = (2.7 if fork.ends else 1.4) * look.plain / (bottom - y - look.small * 1.6) * (top_y - bottom_y)
+        if len(levels) == 2 and abs(levels[0] - levels[1]) < gap:
+            middle, way = sum(levels) / 2, gap / 2 * (1 if levels[0] >= levels[1] else -1)
+            levels = [middle + way, middle - way]
+        for level, rows, hue in zip(levels, ends, hues, strict=True):
+            axes.annotate("\n".join(rows), (states - 1, level), (11 * unit, 0), textcoords="offset points", va="center",
                           fontsize=look.plain, color=hue, fontweight="bold", annotation_clip=False)  # fmt: skip
 
     def _draw_references(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Draw each reference word's cosines to the occurrences as dots over the range in neutral sentences."""
         pen, look, bottom = self.pen, self.look, y + high
         labels = [occurrence.label for occurrence in self.summary.occurrences]
-        own = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
+        texts = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
         neutral = next((row.neutral for row in self.words if row.neutral), None)
         under = "cosine to each reference word" + (f"; bar: {neutral.sentences} neutral sentences" if neutral else "")
         left_out = len({reference.word for reference in self.summary.references}) - len(self.words)
@@ -327,27 +327,27 @@ class Stage:
         title = f"Which words “{short(self.lines[0].word, 14)}” is near after the last layer"
         y, words = self._title(x, y, title, wide, under) + look.small, [short(row.word or "", 12) for row in self.words]
         left, room = max(text_width(word, look.plain, True) for word in words) + 6, 4.4 * look.plain
-        axes = pen.inset(x + left, y, wide - left - room * len(own), bottom - y - look.small * 1.2, look.small)
+        axes = pen.inset(x + left, y, wide - left - room * len(texts), bottom - y - look.small * 1.2, look.small)
         axes.set(ylim=(len(words) - 0.5, -0.5))
         axes.set_yticks(range(len(words)), words, fontsize=look.plain, fontweight="bold", color=INK)
         axes.hlines(range(len(words)), 0, 1, RULE, lw=look.unit, transform=axes.get_yaxis_transform(), zorder=0.5)
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         axes.plot([0], [0], alpha=0)
-        for n, (_, name) in enumerate(own):
-            pen.text(x + wide - room * (len(own) - 1 - n), y - 1, name, look.small, TEXTS[n], "right")
+        for n, (_, name) in enumerate(texts):
+            pen.text(x + wide - room * (len(texts) - 1 - n), y - 1, name, look.small, TEXTS[n], "right")
         for at, row in enumerate(self.words):
-            low, most = (row.neutral.low[-1], row.neutral.high[-1]) if row.neutral else (None, None)
-            if low is not None and most is not None:
-                axes.hlines(at, low, most, color=NEUTRAL, lw=15 * look.unit)
-            for n, (which, _) in enumerate(own):
-                if (value := row.paths[which][-1]) is not None:
-                    leaves = leaves_range(self.summary, labels[which], row.word or "", value)
+            low, top = (row.neutral.low[-1], row.neutral.high[-1]) if row.neutral else (None, None)
+            if low is not None and top is not None:
+                axes.hlines(at, low, top, color=NEUTRAL, lw=15 * look.unit)
+            for n, (index, _) in enumerate(texts):
+                if (value := row.paths[index][-1]) is not None:
+                    leaves = leaves_range(self.summary, labels[index], row.word or "", value)
                     colour = tint(TEXTS[n], 1.0 if leaves or row.neutral is None else 0.65, pen.ground)
                     mark(axes, value, at, n, colour, 13 * look.unit, pen.ground)
-                    said = {"towards": "▲ ", "away from": "▼ "}.get(leaves or "", "") + number(value)
+                    text = {"towards": "▲ ", "away from": "▼ "}.get(leaves or "", "") + number(value)
                     base = y + (bottom - y - look.small * 1.2) * (at + 0.5) / len(words) + look.plain * 0.36
-                    pen.text(x + wide - room * (len(own) - 1 - n), base, said, look.plain, TEXTS[n] if leaves else GREY,
-                             "right", bold=bool(leaves))  # fmt: skip
+                    pen.text(x + wide - room * (len(texts) - 1 - n), base, text, look.plain,
+                             TEXTS[n] if leaves else GREY, "right", bold=bool(leaves))  # fmt: skip
 
     def _draw_matrix(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Draw a matrix of all distinctive links, or of the chosen head's weights."""
@@ -358,15 +358,15 @@ class Stage:
         for q, k, _, _, weight in line.links:
             values[q, k] = weight
         if line.head is not None:
-            (layer, head), shown = line.head, slice(line.shown.start, line.shown.stop)
+            (layer, head), kept = line.head, slice(line.shown.start, line.shown.stop)
             weights = line.trace.attention[layer]
-            every = weights.dense().mean(0) if head is None else weights[head]
-            values = every.double().cpu().numpy()[shown, shown]
+            matrix = weights.dense().mean(0) if head is None else weights[head]
+            values = matrix.double().cpu().numpy()[kept, kept]
         names, font = [line.name(n) for n in line.shown], min(self.look.small, max(4.0, 0.72 * (bottom - y) / size))
         left = max(text_width(name, font) for name in names) + 4
         side = min(wide - left, (bottom - y - left * 0.87 - 2))
-        place = x + left, bottom - side, side, side
-        axes = self.pen.cells(*place, values, TEXTS[0], [names, names], size=font, gid="map", rotation=60)
+        bounds = x + left, bottom - side, side, side
+        axes = self.pen.cells(*bounds, values, TEXTS[0], [names, names], size=font, gid="map", rotation=60)
         for token in line.tokens:
             frame(axes, 0, token - line.shown.start, size, line=1.1)
 
@@ -374,47 +374,47 @@ class Stage:
         """Write a list of the most distinctive links, or of the largest weights of the chosen head."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
         title, under = "Unusually strong links", "more than distance or the word alone explains"
-        first = sorted(line.links[:LINKS], key=lambda link: -link[4])
-        rows = [(line.name(q), line.name(k), weight, f"layer {n} head {h}") for q, k, n, h, weight in first]
+        links = sorted(line.links[:LINKS], key=lambda link: -link[4])
+        rows = [(line.name(q), line.name(k), weight, f"layer {n} head {h}") for q, k, n, h, weight in links]
         if not rows or line.head is not None:
             title, under = "The largest weights", "special tokens and sinks aside"
-            rows = [(short(own.word, 14), own.name(k), weight, f"text {own.label}" if self.two else own.where())
-                    for own in self.lines for k, weight, *_ in own.arcs if k not in own.apart]  # fmt: skip
+            rows = [(short(line.word, 14), line.name(k), weight, f"text {line.label}" if self.two else line.where())
+                    for line in self.lines for k, weight, *_ in line.arcs if k not in line.apart]  # fmt: skip
             rows.sort(key=lambda row: -row[2])
         y = self._title(x, y, title, wide, under)
-        each = max(look.plain * 1.6, (bottom - y) / LINKS)
+        spacing = max(look.plain * 1.6, (bottom - y) / LINKS)
         if not rows:
-            pen.text(x, y + each, "There is no other word.", look.plain, GREY)
-        where = max((text_width(row[3], look.small) for row in rows), default=0.0)
-        for n, (query, key, weight, said) in enumerate(rows[: int((bottom - y + 2) / each)]):
-            base = y + (n + 0.65) * each
+            pen.text(x, y + spacing, "There is no other word.", look.plain, GREY)
+        origin_width = max((text_width(row[3], look.small) for row in rows), default=0.0)
+        for n, (query, key, weight, origin) in enumerate(rows[: int((bottom - y + 2) / spacing)]):
+            base = y + (n + 0.65) * spacing
             begin = x + pen.text(x, base, f"{query} → ", look.plain * 1.15, serif=True)
             pen.text(begin, base, key, look.plain * 1.15, TEXTS[0], serif=True, bold=True)
-            pen.text(x + wide - where - 10, base, number(weight), look.plain, align="right", bold=True)
-            pen.text(x + wide, base, said, look.small, GREY, "right")
+            pen.text(x + wide - origin_width - 10, base, number(weight), look.plain, align="right", bold=True)
+            pen.text(x + wide, base, origin, look.small, GREY, "right")
 
 
 def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], without: str = "") -> None:
     """Write the first finding as a title, and the next two below. without: a pattern for findings to leave out."""
-    own = [said for said in findings(summary) if not (without and re.match(without, said))]
-    said = own or ["No head attends to a word more than usual."]
+    kept = [sentence for sentence in findings(summary) if not (without and re.match(without, sentence))]
+    sentences = kept or ["No head attends to a word more than usual."]
     followed = lines[0].word if lines else summary.word or ""
-    known = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
-    known |= {reference.word.lower() for reference in summary.references}
-    asked = [f"Arcs: {line.where()}." for line in lines[:1] if line.asked]
-    first = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
-             for text, of, aside in stage.split_by_colour(said[0], lines, followed, known)]  # fmt: skip
-    pen.headline([said[0], *asked, *said[1:3]], first)
+    words = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
+    words |= {reference.word.lower() for reference in summary.references}
+    arcs = [f"Arcs: {line.where()}." for line in lines[:1] if line.asked]
+    runs = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
+             for text, of, aside in stage.split_by_colour(sentences[0], lines, followed, words)]  # fmt: skip
+    pen.headline([sentences[0], *arcs, *sentences[1:3]], runs)
 
 
 def paint_column(summary: Summary, lines: Sequence[TextLine]) -> Figure:
     """Draw panels a, b and c below one another, in a figure as wide as a paper's column."""
-    high = 12 + sum(each + 8 for _, each in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
+    high = 12 + sum(height + 8 for _, height in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
     figure = Plot(figsize=(COLUMN / 72, high / 72))
     FigureCanvasAgg(figure)
-    whole, y = Stage(summary, lines, Pen(figure, COLUMN, high, "#ffffff"), IN_COLUMN), 8.0
-    for letter, (painter, high) in zip("abc", whole.column(), strict=True):
-        whole.pen.text(4, y + 6, letter, 8.5, bold=True)
+    drawing, y = Stage(summary, lines, Pen(figure, COLUMN, high, "#ffffff"), IN_COLUMN), 8.0
+    for letter, (painter, high) in zip("abc", drawing.column(), strict=True):
+        drawing.pen.text(4, y + 6, letter, 8.5, bold=True)
         painter(16, y, COLUMN - 20, high)
         y += high + 8
     return figure

@@ -53,7 +53,7 @@ def paint_seen(
     shape: a slide, or a column of a paper, 85 mm wide.
     """
     if summary.target is not None:
-        slides = [Row(SLIDE[1] / 72, lambda part, place, alignment=alignment: paint_alignment(part, summary, alignment))
+        slides = [Row(SLIDE[1] / 72, lambda part, spec, alignment=alignment: paint_alignment(part, summary, alignment))
                   for alignment in summary.target.alignments]  # fmt: skip
         rows = [row for side in (summary, summary.target.summary) for row in _lens_rows(side)]
         return stack_rows_in_figure([*slides, *rows], INCHES), [NO_COLUMN] * (shape == "column")
@@ -70,17 +70,17 @@ def paint_seen(
             rows.append(map_slide(matrix(line.trace, *at), findings(summary)[:1], label))
         return stack_rows_in_figure([*rows, *_lens_rows(summary)], INCHES), _notes_on_left_out(summary, lines, shape)
     if shape == "column":
-        asked = ["a column has no room for predictions of layers"] * bool(_lens_rows(summary))
-        return paint_column(summary, lines), [*_notes_on_left_out(summary, lines), *asked]
-    paint = Row(SLIDE[1] / 72, lambda part, place: Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide())
+        notes = ["a column has no room for predictions of layers"] * bool(_lens_rows(summary))
+        return paint_column(summary, lines), [*_notes_on_left_out(summary, lines), *notes]
+    paint = Row(SLIDE[1] / 72, lambda part, spec: Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide())
     return stack_rows_in_figure([paint, *_lens_rows(summary)], INCHES), _notes_on_left_out(summary, lines)
 
 
 def _notes_on_left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = "slide") -> list[str]:
     """Return notes on the occurrences, texts and predictions that aren't drawn."""
     shown, count = min(len(lines), ROWS), len(summary.occurrences if summary.word is not None else summary.texts)
-    which = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
-    notes = [f"{shown} of {count} {which} are drawn as sentences"] if shown < count else []
+    kind = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
+    notes = [f"{shown} of {count} {kind} are drawn as sentences"] if shown < count else []
     many = len(drawn_predictions(summary)) > (len(lines) == 1 and not summary.references)
     notes += [NO_COLUMN] * (shape == "column")
     return notes + ["not all likeliest tokens are drawn: --json has them"] * (many and not summary.logit_lenses)
@@ -91,9 +91,9 @@ def _lens_rows(summary: Summary) -> list[Row]:
     panels: list[Panel] = [lens_cells(lens, summary, "") for lens in summary.logit_lenses]
     drawings = [drawn(panel, True) for panel in panels]
 
-    def paint_lenses(part: FigureBase, place: Any) -> None:
-        for panel, drawing, cell in zip(panels, drawings, place.subgridspec(1, max(2, len(panels))), strict=False):
-            drawing.paint(axes := part.add_subplot(cell))
+    def paint_lenses(subfigure: FigureBase, spec: Any) -> None:
+        for panel, drawing, cell in zip(panels, drawings, spec.subgridspec(1, max(2, len(panels))), strict=False):
+            drawing.paint(axes := subfigure.add_subplot(cell))
             title_axes(axes, panel.title, panel.caption, INCHES / max(2, len(panels)))
 
     return [Row(max(drawing.high for drawing in drawings), paint_lenses)] if panels else []
@@ -123,23 +123,23 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     """Draw a slide of cross-attention: matrices (target by source) for written and read tokens, and all layers."""
     assert summary.target is not None
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
-    own = replace(summary, target=replace(summary.target, alignments=[alignment]))
-    write_headline(pen, own, [], rf"In text (?!{re.escape(summary.labels[alignment.text])}\b)")
+    single = replace(summary, target=replace(summary.target, alignments=[alignment]))
+    write_headline(pen, single, [], rf"In text (?!{re.escape(summary.labels[alignment.text])}\b)")
     sinks = {sink.token for sink in alignment.sinks}
-    apart = {n for n, token in enumerate(source) if token.special or n in sinks}
+    grey = {n for n, token in enumerate(source) if token.special or n in sinks}
     chosen = {"written": alignment.written_layer, "read": alignment.read_layer}
     for n, (doing, layer) in enumerate(chosen.items() if len(alignment.tokens) > 1 else ()):  # else nothing was written
         values = weights[alignment.layers.index(layer)][slice(None, -1) if doing == "written" else slice(1, None)]
         title = f"Where each target token looks as it is {doing}"
         pen.title(24 + n * 466, TOP, title, 440, f"layer {layer}, {mean_or_head(alignment.head)}")
-        _draw_matrix(pen, summary, alignment, values, apart, 24 + n * 466)
+        _draw_matrix(pen, summary, alignment, values, grey, 24 + n * 466)
     pen.title(24, LOW + 13, "Every layer", 440)
     wide = min(150.0, (SLIDE[0] - 48) / len(weights) - 8)
     for n, (layer, values) in enumerate(zip(alignment.layers, weights, strict=True)):
-        x, roles = 24 + n * (wide + 8), " and ".join(name for name, own in chosen.items() if own == layer)
-        said = f"{layer}: {roles}" if roles else str(layer)
-        pen.text(x, LOW + 35, said, ON_SLIDE.small, INK if roles else GREY, room=wide)
-        axes = pen.cells(x, LOW + 40, wide, STRIP, values, TEXTS[0], power=0.5, apart=apart, gid=f"layer {layer}")
+        x, roles = 24 + n * (wide + 8), " and ".join(name for name, used in chosen.items() if used == layer)
+        text = f"{layer}: {roles}" if roles else str(layer)
+        pen.text(x, LOW + 35, text, ON_SLIDE.small, INK if roles else GREY, room=wide)
+        axes = pen.cells(x, LOW + 40, wide, STRIP, values, TEXTS[0], power=0.5, apart=grey, gid=f"layer {layer}")
         if roles:
             frame(axes, 0, 0, values.shape[1], values.shape[0], 1.2)
     status = summary.target.summary.statuses[alignment.text]
@@ -148,7 +148,7 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
 
 
 def _draw_matrix(
-    pen: Pen, summary: Summary, alignment: Alignment, values: Any, apart: Collection[int], x: int | float
+    pen: Pen, summary: Summary, alignment: Alignment, values: Any, grey: Collection[int], x: int | float
 ) -> None:
     """Draw one matrix of target by source tokens, with weights in its cells and frames around the followed word."""
     target = summary.target
@@ -166,14 +166,14 @@ def _draw_matrix(
     left, top = (max(text_width(name, size, serif=True) for name in names) for names in (down, across))
     y = TOP + 32 + top * 0.77
     wide, high = min(428 - left, 44.0 * len(across)), min(LOW - y, 24.0 * len(down))
-    axes = pen.cells(x + left + 6, y, wide, high, values, TEXTS[0], (down, across), size=size, power=0.5, apart=apart,
+    axes = pen.cells(x + left + 6, y, wide, high, values, TEXTS[0], (down, across), size=size, power=0.5, apart=grey,
                      gid="large", rotation=50)  # fmt: skip
-    for axis, own in ((axes.xaxis, columns), (axes.yaxis, lines)):
+    for axis, bold in ((axes.xaxis, columns), (axes.yaxis, lines)):
         for at, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True):
-            label.set(fontfamily="serif", color=INK, fontweight="bold" if int(at) in own else "normal")
+            label.set(fontfamily="serif", color=INK, fontweight="bold" if int(at) in bold else "normal")
     if min(wide / len(across), high / len(down)) >= NUMBERED:
         for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
-            ground = tint(SINK if j in apart else TEXTS[0], float(values[i, j]) ** 0.5)
+            ground = tint(SINK if j in grey else TEXTS[0], float(values[i, j]) ** 0.5)
             axes.text(j + 0.5, i + 0.5, in_plot(values[i, j], 2), fontsize=min(8.0, wide / len(across) * 0.4),
                       color=ink_on(ground), ha="center", va="center")  # fmt: skip
     # the target tokens that attend most to the followed word, and the source tokens that it attends to most
@@ -195,60 +195,60 @@ def small_stage(summary: Summary, traces: Sequence[Any], layer: int | None, head
     lines = [] if summary.target else stage.choose_lines(summary, traces, layer, head)
     if not lines or max(len(line.trace.tokens) for line in lines) > stage.LONGEST:
         return ""
-    drawn, y = "", 0.0
+    svg, y = "", 0.0
     for n, line in enumerate(lines):
-        places = layout(line, lambda text: text_width(text, SIZE, serif=True), LEFT - 24)
+        boxes = layout(line, lambda text: text_width(text, SIZE, serif=True), LEFT - 24)
         hue = f"color:color-mix(in srgb,{TEXTS[n % 2]} 85%,currentColor)"
         heads, high = _svg_heads(line, y + 24)
-        drawn += _svg("g", _svg_marks(line, places, y + 68) + heads, style=hue) + _svg_tokens(line, places, y + 68)
-        y += max(98 + GAP * places[-1][2], 30 + high)
+        svg += _svg("g", _svg_marks(line, boxes, y + 68) + heads, style=hue) + _svg_tokens(line, boxes, y + 68)
+        y += max(98 + GAP * boxes[-1][2], 30 + high)
     style = f"display:block;width:100%;max-width:{WIDE}px;fill:currentColor;{LARGE}"
-    said = escape(visible(" ".join(line.trace.text for line in lines)))
-    return _svg("svg", drawn, viewBox=f"0 0 {WIDE} {y:.0f}", role="img", aria_label=said, style=style)
+    label = escape(visible(" ".join(line.trace.text for line in lines)))
+    return _svg("svg", svg, viewBox=f"0 0 {WIDE} {y:.0f}", role="img", aria_label=label, style=style)
 
 
-def _svg(name: str, said: str = "", **attributes: object) -> str:
+def _svg(name: str, content: str = "", **attributes: object) -> str:
     """Return an SVG element as text. Numeric attributes have one decimal."""
-    own = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, int | float) else v for key, v in attributes.items()}
-    return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in own.items()) + f">{said}</{name}>"
+    texts = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, int | float) else v for key, v in attributes.items()}
+    return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in texts.items()) + f">{content}</{name}>"
 
 
-def _svg_marks(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+def _svg_marks(line: TextLine, positions: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """Return the SVG of the word's frame, and of the shading, weights and arcs of the tokens that it attends to."""
-    boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
+    boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, positions, strict=True)}
     first = boxes[line.tokens[0]]
     frame: Any = {"fill": "none", "stroke": "currentColor", "stroke_width": 1.5, "height": 28, "rx": 3}
-    own = [boxes[k] for k in line.tokens]
-    drawn = "".join(_svg("rect", x=x - 2, y=y - 20, width=wide + 4, **frame) for x, wide, y in own)
-    put: list[tuple[int | float, int | float]] = []  # positions of written weights, to avoid overlaps
+    word_boxes = [boxes[k] for k in line.tokens]
+    svg = "".join(_svg("rect", x=x - 2, y=y - 20, width=wide + 4, **frame) for x, wide, y in word_boxes)
+    labels: list[tuple[int | float, int | float]] = []  # positions of written weights, to avoid overlaps
     for k, weight, *_ in sorted(line.arcs, key=lambda arc: -arc[1]):
         if k not in boxes or weight <= 0.01:
             continue
         x, wide, y = boxes[k]
         middle, pale = x + wide / 2, 0.4 if k in line.apart else 1.0
         shade = f"{pale * 0.55 * weight**0.5:.2f}"
-        drawn += _svg("rect", x=x - 1, y=y - 19, width=wide + 2, height=26, rx=3, opacity=shade)
-        if weight > 0.04 and all(abs(middle - px) > 24 or y != py for px, py in put):
-            put.append((middle, y))
-            drawn += _svg("text", number(weight), x=middle, y=y + 20, text_anchor="middle", style=SMALL)
+        svg += _svg("rect", x=x - 1, y=y - 19, width=wide + 2, height=26, rx=3, opacity=shade)
+        if weight > 0.04 and all(abs(middle - px) > 24 or y != py for px, py in labels):
+            labels.append((middle, y))
+            svg += _svg("text", number(weight), x=middle, y=y + 20, text_anchor="middle", style=SMALL)
         if y == first[2]:
             start = first[0] + first[1] / 2
             lift = min(52.0 if y == base else 20.0, 22 + abs(middle - start) * 0.3)
             p = [f"{a:.1f} {b + y - 22:.1f}" for a, b in ribbon(start, middle, 1 + 16 * weight, lift, -1, 1)]
             shape = f"M{p[0]}C{p[1]} {p[2]} {p[3]}L{p[4]}C{p[5]} {p[6]} {p[7]}Z"
-            drawn += _svg("path", d=shape, opacity=f"{0.7 * pale:.2f}")
-    return _svg("g", drawn, fill="currentColor")
+            svg += _svg("path", d=shape, opacity=f"{0.7 * pale:.2f}")
+    return _svg("g", svg, fill="currentColor")
 
 
-def _svg_tokens(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+def _svg_tokens(line: TextLine, positions: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """Return the SVG of a text's tokens, with special tokens in a smaller font."""
-    written, drawn = written_tokens(line), ""
-    for k, (left, wide, row) in zip(line.shown, places, strict=True):
-        own: dict[str, object] = (
+    texts, svg = written_tokens(line), ""
+    for k, (left, wide, row) in zip(line.shown, positions, strict=True):
+        attributes: dict[str, object] = (
             {"style": f"{SMALL};opacity:.6"} if line.trace.tokens[k].special else {"textLength": wide}
         )
-        drawn += _svg("text", escape(written[k][0]), x=left + 4, y=base + GAP * row, **own)
-    return drawn
+        svg += _svg("text", escape(texts[k][0]), x=left + 4, y=base + GAP * row, **attributes)
+    return svg
 
 
 def _svg_heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
