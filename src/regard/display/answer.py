@@ -135,13 +135,7 @@ class Answer(Tabular):
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]
         else:
-            panels = made(panel for panel in self.listed_panels if panel.screen)
-            for n, panel in enumerate(panels):  # leave out columns with details
-                if isinstance(panel, Table) and any(column.detail for column in panel.columns):
-                    columns = [m for m, column in enumerate(panel.columns) if not column.detail]
-                    rows = [[row[m] for m in columns] for row in panel.rows]
-                    total = None if panel.total is None else [panel.total[m] for m in columns]
-                    panels[n] = replace(panel, columns=[panel.columns[m] for m in columns], rows=rows, total=total)
+            panels = [_without_details(panel) for panel in made(p for p in self.listed_panels if p.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
         for side_by_side, group in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
             if side_by_side and not everything:
@@ -260,3 +254,13 @@ class TracesAnswer(Answer):
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         page.overview = self.overview(page)
         return page
+
+
+def _without_details(panel: Panel) -> Panel:
+    """Return a panel without the columns that only `--full` shows."""
+    if not isinstance(panel, Table) or not any(column.detail for column in panel.columns):
+        return panel
+    kept = [n for n, column in enumerate(panel.columns) if not column.detail]
+    rows = [[row[n] for n in kept] for row in panel.rows]
+    total = None if panel.total is None else [panel.total[n] for n in kept]
+    return replace(panel, columns=[panel.columns[n] for n in kept], rows=rows, total=total)

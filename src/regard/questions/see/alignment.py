@@ -96,8 +96,8 @@ def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, Alignm
         source = summary.tokens[alignment.text]
         names = [spelling(source, word).casefold() for word in words(source)]
         links = sorted(links_of_alignment(summary, alignment), key=lambda link: link.weight)
-        by_word.append({name: link for link in links for name in [link.word.casefold()]
-                        if link.weight >= CLEAR and names.count(name) == 1})  # fmt: skip
+        clear = [link for link in links if link.weight >= CLEAR]
+        by_word.append({link.word.casefold(): link for link in clear if names.count(link.word.casefold()) == 1})
     pairs = [(link, by_word[-1][name]) for name, link in by_word[0].items() if name in by_word[-1]]
     pairs = [pair for pair in pairs if pair[0].translation.casefold() != pair[1].translation.casefold()]
     return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))

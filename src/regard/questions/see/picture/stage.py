@@ -49,12 +49,8 @@ IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
 
 def drawn_predictions(summary: Summary) -> list[Prediction]:
     """Return the predictions to draw: all, except those after the end token of a text."""
-    return [
-        prediction
-        for prediction in summary.predictions
-        for tokens in [summary.tokens[prediction.text]]
-        if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special
-    ]
+    ends = [len(tokens) - tokens[-1].special for tokens in summary.tokens]  # the predictions from here on are left out
+    return [p for p in summary.predictions if not p.after or p.token < ends[p.text]]
 
 
 class Stage:
