@@ -1,5 +1,6 @@
 """Submodules are imported when they are first asked for, and no others."""
 
+import importlib
 import operator
 import pkgutil
 import re
@@ -16,14 +17,14 @@ from tests.support import ROOT
 
 
 def test_a_module_is_imported_when_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text(
-        "if TYPE_CHECKING:\n    from xml import sax as sax\n    from xml import dom as dom\n"
-    )
-    load, names = lazy_names("xml", str(tmp_path / "a.py"))
+    (tmp_path / "lazy_xml.py").write_text("if None:\n    from xml import sax as sax\n    from xml import dom as dom\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("lazy_xml")
+    load, names = lazy_names("lazy_xml")
     monkeypatch.delitem(sys.modules, "xml.sax", raising=False)
     assert load("sax") is sys.modules["xml.sax"]
     assert names() == ["dom", "sax"]
-    with pytest.raises(AttributeError, match="module 'xml' has no attribute 'none'"):
+    with pytest.raises(AttributeError, match="module 'lazy_xml' has no attribute 'none'"):
         load("none")
 
 

@@ -487,7 +487,7 @@ def test_a_click_while_a_matrix_is_gone_through_neither_begins_anew_nor_is_refus
     page.tab.on("request", lambda each: passes.append(each.url) if each.url.endswith("/pass") else None)
     page.tab.on("response", lambda each: refused.append(each.url) if each.status >= 400 else None)
     page.tab.goto(f"http://127.0.0.1:{port}/?token={token}")
-    page.tab.wait_for_selector("[data-state=passing] ~ .state progress")
+    page.tab.wait_for_selector("[data-state=passing] ~ .below .state progress")
     for chosen in ("2", "mean", "1"):
         page.choose("head", chosen)
         page.tab.wait_for_timeout(150)
