@@ -81,6 +81,11 @@ export function isolated(sentence: string): string {
   return sentence.replace(/“([^“”]*)”/g, "“\u2068$1\u2069”");
 }
 
+/** Keep a right-to-left name from turning what is beside it, such as its weight. */
+export function isolatedName(name: string): string {
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(name) ? `\u2068${name}\u2069` : name;
+}
+
 /** A token's text as it stands in a sentence: blanks at its ends left out, those that are all of it made visible. */
 export function readable(name: string): string {
   return name.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || "␣";
