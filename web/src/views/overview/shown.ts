@@ -111,7 +111,7 @@ export function pairOf(shared: PageState): Choice<number[]> {
 /** The occurrences that are drawn: three, if that is all and each has a text and no reference words, else two. */
 export function drawnOf(shared: PageState): number[] {
   const [{ rows }, paths, pair] = [shared.page.overview as OfTexts, shared.page.panels.find((panel) => panel.kind === "paths") as Paths | undefined, pairOf(shared).value];
-  return rows.length === 3 && new Set(rows).size === 3 && paths?.between && !paths.compared ? [...pair, 3 - pair[0]! - pair[1]!] : pair;
+  return rows.length === 3 && new Set(rows).size === 3 && paths?.between && !paths.compared ? [0, 1, 2] : pair;
 }
 
 /** The two texts in which a word ends furthest apart: in its cosine to a reference word, else from each other. */
