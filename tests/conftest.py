@@ -7,7 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from tests.support import MONEY, RIVER, annotations, default_model, durations, r
 from tests.support.annotations import no_checks_of_annotations
 from tests.support.browser import BUILT, chromium
 from tests.support.real_models import opus_mt, smollm2, stories
-from tests.support.web_pages import stand_in
 
 # one browser for all tests: a process can drive one
-__all__ = ["chromium", "no_checks_of_annotations", "opus_mt", "smollm2", "stand_in", "stories"]
+__all__ = ["chromium", "no_checks_of_annotations", "opus_mt", "smollm2", "stories"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)
@@ -64,6 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         for fixture in real_models.MARKS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(real_models.MARKS[fixture])
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A page's program that shows nothing, so that no test waits for Node."""
+    from tests.support.web_pages import build_nothing  # it imports regard, which annotations.cheaper has to precede
+
+    with pytest.MonkeyPatch.context() as patch:
+        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
+        yield
 
 
 @pytest.fixture(scope="session")

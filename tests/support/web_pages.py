@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -26,14 +25,6 @@ def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / f"{name}.js").write_text(SCRIPT)
         (folder / f"{name}.css").write_text(STYLE)
     monkeypatch.setattr(html_file, "BUILT", folder)
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A program that shows nothing, so that no test waits for Node."""
-    with pytest.MonkeyPatch.context() as patch:
-        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
-        yield
 
 
 class Parsed(HTMLParser):

@@ -28,6 +28,7 @@ test("words of a sentence have the colour of the text that their clause names", 
     ["“loan”", 1],
   ]);
   expect(found("“bank” attends to “grassy” in text 1 (0.84) and to “savings” in text 2 (0.40).").map(([, of]) => of)).toEqual([0, -1, 1, -1]);
+  expect(found("“bank” attends to “grassy” in text 1 (0.84), “savings” in text 2 (0.40) and “it” in text 3 (0.50).", ["text 1", "text 2", "text 3"]).map(([, of]) => of)).toEqual([0, -1, 1, -1, 2, -1]);
   expect(found("“it” attends to “tired” (0.71) and “animal” (0.68).", ["text 1"], null)).toEqual([["“tired”", 0], ["(0.71)", -1], ["“animal”", 0], ["(0.68)", -1]]);
   expect(found("After “it” the model predicts “elsewhere” (0.27).", ["text 1"], null)).toEqual([["(0.27)", -1]]);
   const windows = [1, 2, 3].map((n) => `window ${n} of 3, tokens ${n} to ${n + 9}`);
@@ -37,7 +38,7 @@ test("words of a sentence have the colour of the text that their clause names", 
 });
 
 test("a sentence keeps all of its letters", () => {
-  for (const sentence of ["Text 1 moves “a” (x and y) and text 2 “b”.", "and so on", "The “x” and “y” (1) and (2)", ""])
+  for (const sentence of ["Text 1 moves “a” (x and y) and text 2 “b”.", "“a” (1), “b” (2), c and “b”.", "and so on", "The “x” and “y” (1) and (2)", ""])
     expect(marked(sentence, ["text 1", "text 2"], null, new Set(["b"])).map(({ text }) => text).join("")).toBe(sentence);
 });
 

@@ -82,7 +82,7 @@ export function marked(sentence: string, texts: string[], followed: string | nul
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
   const both = several && /\bthe (\w+) and the \w+ “/i.exec(sentence); // occurrences, whose words have the colour of the first
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
-  return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
+  return (sentence.match(/(?:\([^)]*\)|(?! and |(?<=\)), “)[^(])+(?: and |(?<=\)), (?=“))?| and |, (?=“)/g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
     const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| (?:to|towards|away)\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
     const of = both ? ORDINALS.indexOf(both[1]!.toLowerCase()) : texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
