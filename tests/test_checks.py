@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from regard.checks import check_integer, check_seed, chosen_numbers, from_zero, kind_needed, missing_number_error
@@ -42,11 +43,14 @@ def test_seeds(seed: object) -> None:
 
 def test_numbers_of_layers_to_keep() -> None:
     assert chosen_numbers("layer", None) is None
-    assert chosen_numbers("layer", [5, 0, 5, 2]) == (0, 2, 5)
+    assert chosen_numbers("layer", [5, 0, 5, 2]) == (0, 2, 5) == chosen_numbers("layer", np.array([2, 5, 0]))
+    assert chosen_numbers("layer", 3) == (3,) == chosen_numbers("layer", np.int64(3))
     for given, says in (
         ([], "layers: got none, expected at least one number, or None for all"),
         ([3, -1], "layer -1 does not exist: layers are counted from 0"),
         ([True], "layers: got .True., expected whole numbers"),
+        (b"\x01", "expected whole numbers"),
+        (2.5, "layers: got 2.5, expected whole numbers"),
     ):
         with pytest.raises(RegardError, match=says):
             chosen_numbers("layer", given)

@@ -114,8 +114,9 @@ def chosen_numbers(kind: str, numbers: int | Collection[int] | None) -> tuple[in
     """
     if numbers is None:
         return None
-    numbers = [numbers] if is_whole(numbers) else numbers  # type: ignore[list-item]
-    if isinstance(numbers, str) or not isinstance(numbers, Collection) or not all(map(is_whole, numbers)):
+    single = is_whole(numbers) and getattr(numbers, "ndim", 0) == 0  # an array has __index__, too
+    numbers = [numbers] if single else numbers  # type: ignore[list-item]
+    if isinstance(numbers, str | bytes) or not hasattr(numbers, "__len__") or not all(map(is_whole, numbers)):
         raise RegardError(f"{kind}s: got {numbers!r}, expected whole numbers, counted from 0")
     chosen = tuple(sorted({n.__index__() for n in numbers}))
     if not chosen:

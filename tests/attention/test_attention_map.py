@@ -307,3 +307,13 @@ def test_crop_counts_texts_from_the_end_too() -> None:
     seen = some_map()
     run = slice(0, 7), slice(0, 11)
     assert torch.equal(seen.crop(-1, *run)[...], seen.crop(1, *run)[...])
+
+
+@pytest.mark.parametrize("rows", [slice(None, None, -1), slice(30, 5, -3), [39, 0, 7, 7]])
+@pytest.mark.parametrize("options", [{"causal": True}, {"window": (4, 2)}, {"causal": True, "offset": -3}])
+def test_rows_may_come_in_any_order(rows: Any, options: dict[str, Any]) -> None:
+    weights = regard.attend(random(1, 2, 40, 8), random(2, 2, 40, 8), random(3, 2, 40, 8), **options).weights
+    whole = weights.dense()
+    index = torch.arange(40)[torch.as_tensor(range(40)[rows])] if isinstance(rows, slice) else torch.tensor(rows)
+    assert worst(weights[:, rows], whole[:, index]) < 1e-6
+    assert worst(weights[:, :, 2:4], whole[:, :, 2:4]) < 1e-6  # what was kept of these rows is theirs

@@ -33,8 +33,10 @@ def test_the_heads_named_are_those_of_the_most_distinctive_links(seed: int) -> N
     named = linked(numbers)
     if len(numbers.summary.texts) == len(seen) == len(links) == 3:  # no room for heads
         sentence = next(sentence for sentence in findings(numbers.summary) if "unusually" in sentence)
-        assert all(reads(weight, link.weight) and link.text in sentence for weight, link
-                   in zip(re.findall(r"\(([<>]?[\d.]+)\)", sentence), links, strict=True))  # fmt: skip
+        for (text, weight), own in zip(re.findall(r"in text (\S+) \(([^)]*)\)", sentence), seen, strict=True):
+            assert text == own.label
+            assert reads(weight, own.link.weight)
+            assert own.link.text in sentence
         return
     assert len(named) == len(shown)
     for (weight, layer, head), link in zip(named, shown, strict=True):

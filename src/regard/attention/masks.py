@@ -152,10 +152,10 @@ class Mask:
         return first, max(first, last)
 
     def keys_of_rows(self, rows: Index, size: int) -> slice:
-        """Return the keys that the band allows for queries in ascending order, or all keys if it allows none."""
+        """Return the keys that the band allows for some of these queries, or all keys if it allows none."""
         if not isinstance(rows, slice) and len(rows) == 0:
             return slice(0, size)
-        run = rows if isinstance(rows, slice) else slice(int(rows[0]), int(rows[-1]) + 1)
+        run = rows if isinstance(rows, slice) else slice(int(rows.min()), int(rows.max()) + 1)
         first, last = self.key_range(run.start, run.stop, size)
         return slice(first, last) if first < last else slice(0, size)
 

@@ -119,10 +119,10 @@ class Pen:
         return axes
 
 
-def mark(axes: Axes, x: Real, y: Real | None, text: int, colour: str, size: Real, ground: str) -> None:
+def mark(axes: Axes, x: Real, y: Real | None, number: int, colour: str, size: Real, ground: str) -> None:
     """Draw a point: a circle for the first text, a square for the second. If y is None, draw nothing."""
     if y is not None:
-        axes.plot([x], [y], "os"[text], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
+        axes.plot([x], [y], "os"[number], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
 
 
 def frame(axes: Axes, x: Real, y: Real, wide: Real = 1, high: Real = 1, line: Real = 1.8) -> None:

@@ -80,7 +80,8 @@ def show(
     Raises:
         RegardError: see `regard.save_page`. Also if bare is set outside a notebook.
     """
-    options: Any = {name: value for name, value in locals().items() if name not in ("traces", "file", "bare")}
+    arguments = dict(locals())
+    options: Any = {name: value for name, value in arguments.items() if name not in ("traces", "file", "bare")}
     if file is None and in_notebook():
         page = put_together(traces, **options)
         items = [page.title] if is_attention(traces) else listed(traces)

@@ -23,7 +23,7 @@ from regard.trace.trace import Trace
 
 LONGEST = 160  # maximum tokens drawn per text; in a longer text, only those around the word are drawn
 ARCS = 2  # distinctive links drawn per token
-CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
+CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and |(?<=\)), “)[^(])+(?: and |(?<=\)), (?=“))?| and |, (?=“)")
 PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
 Curve = Sequence[int | float | None]
 Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
