@@ -115,10 +115,10 @@ def chosen_numbers(kind: str, numbers: int | Collection[int] | None) -> tuple[in
     if numbers is None:
         return None
     single = is_whole(numbers) and getattr(numbers, "ndim", 0) == 0  # an array has __index__, too
-    numbers = [numbers] if single else numbers  # type: ignore[list-item]
-    if isinstance(numbers, str | bytes) or not hasattr(numbers, "__len__") or not all(map(is_whole, numbers)):
+    listed: Any = [numbers] if single else numbers
+    if isinstance(listed, str | bytes) or not hasattr(listed, "__len__") or not all(map(is_whole, listed)):
         raise RegardError(f"{kind}s: got {numbers!r}, expected whole numbers, counted from 0")
-    chosen = tuple(sorted({n.__index__() for n in numbers}))
+    chosen = tuple(sorted({n.__index__() for n in listed}))
     if not chosen:
         raise RegardError(f"{kind}s: got none, expected at least one number, or None for all")
     if chosen[0] < 0:
