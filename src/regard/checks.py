@@ -107,10 +107,10 @@ def missing_number_error(kind: str, number: int, count: int, subject: str) -> Re
     return RegardError(f"{kind} {number} does not exist: {numbers_there(kind, count, subject)}")
 
 
-def chosen_numbers(kind: str, numbers: int | Collection[int] | None) -> tuple[int, ...] | None:
+def chosen_numbers(kind: str, numbers: object) -> tuple[int, ...] | None:
     """Return layer or head numbers, sorted and without duplicates. None, which means all, stays None.
 
-    kind: "layer" or "head".
+    kind: "layer" or "head". numbers: whole numbers, a single one, or None.
     """
     if numbers is None:
         return None
