@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from regard.attention.kernels import threads
-from regard.model_files import quantised_blocks, quantised_rows, stored_weight
-from regard.model_files.quantised_rows import QuantisedRows
-from regard.model_files.stored_weight import StoredWeight, multiply_one_row
+from regard.gguf import quantised_blocks
+from regard.gguf.quantised_rows import QuantisedRows
+from regard.model_files import stored_weight
+from regard.model_files.stored_weight import StoredWeight, multiply_bfloat16_row
 from tests.gguf.gguf_files import gguf, quantised
 
 ROWS, BLOCKS = 37, 5
@@ -25,6 +26,10 @@ def drawn(kind: str) -> Tensor | QuantisedRows:
     return QuantisedRows(torch.from_numpy(quantised(numbers, kind)), kind, sizes)
 
 
+def product(x: Tensor, weight: Tensor | QuantisedRows) -> Tensor | None:
+    return multiply_bfloat16_row(weight, x) if isinstance(weight, Tensor) else weight.multiply_row(x)
+
+
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_weight, "MIN_NUMBA", 0)
@@ -34,11 +39,11 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_product_in_float64(kind: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if workers > 1:
-        monkeypatch.setattr(quantised_rows, "MIN_THREADED", 0)
+        monkeypatch.setattr(threads, "MIN_THREADED", 0)
         monkeypatch.setattr(threads, "worker_thread_count", lambda: workers)
     weight = drawn(kind)
     x = torch.randn(weight.shape[1], generator=torch.Generator().manual_seed(5))
-    found = multiply_one_row(x, weight)
+    found = product(x, weight)
     assert found is not None
     whole = weight.float().double()
     size = whole.abs() @ x.double().abs()
@@ -53,7 +58,7 @@ def test_what_is_not_finite_comes_through(kind: str, value: float) -> None:
     weight = drawn(kind)
     x = torch.ones(weight.shape[1])
     x[7] = value
-    found, expected = multiply_one_row(x, weight), weight.float() @ x
+    found, expected = product(x, weight), weight.float() @ x
     assert found is not None
     assert not torch.isfinite(expected).any()
     assert torch.equal(found.isnan(), expected.isnan())
@@ -64,10 +69,10 @@ def test_what_has_no_pass_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, half = drawn("Q4_K"), drawn("bfloat16")
     assert isinstance(half, Tensor)
     x = torch.ones(rows.shape[1])
-    assert multiply_one_row(torch.ones(ROWS), rows.t()) is None  # its rows are columns
-    assert multiply_one_row(x[:-1], rows) is None
-    assert multiply_one_row(torch.ones(211), half.to(torch.float16)) is None
-    assert multiply_one_row(torch.ones(ROWS), half.t()) is None
-    assert multiply_one_row(torch.ones(106), half[:, ::2]) is None
+    assert product(torch.ones(ROWS), rows.t()) is None  # its rows are columns
+    assert product(x[:-1], rows) is None
+    assert product(torch.ones(211), half.to(torch.float16)) is None
+    assert product(torch.ones(ROWS), half.t()) is None
+    assert product(torch.ones(106), half[:, ::2]) is None
     monkeypatch.setattr(stored_weight, "MIN_NUMBA", half.numel() + 1)
-    assert multiply_one_row(torch.ones(211), half) is None  # Numba is not loaded for it
+    assert product(torch.ones(211), half) is None  # Numba is not loaded for it

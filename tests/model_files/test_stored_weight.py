@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
+from regard.gguf.quantised_rows import QuantisedRows
 from regard.model_files import stored_weight
-from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
 
 OUT, IN, ROWS = 17, 96, 5

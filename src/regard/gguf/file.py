@@ -29,9 +29,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.gguf.quantised_rows import QuantisedRows
 from regard.model_files.folder import check_ignored_files
 from regard.model_files.limits import CheckpointSizes
-from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
 from regard.models.kinds import ModelKind
 

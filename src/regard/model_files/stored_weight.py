@@ -1,7 +1,8 @@
 """Keep a weight in half precision or quantised, as its file stores it, but compute with it in float32.
 
 A `StoredWeight` looks like a float32 tensor, but takes only the memory of its bfloat16, float16 or quantised numbers.
-The conversion to float32 is exact. The operation determines how much is converted at a time:
+The conversion to float32 is exact. Quantised numbers are a `regard.gguf.quantised_rows.QuantisedRows`: the type here is
+Any, since this package works without that one. The operation determines how much is converted at a time:
 
     operation                                result
     ---------------------------------------  --------------------------------------------------------------------------
@@ -13,14 +14,16 @@ The conversion to float32 is exact. The operation determines how much is convert
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.kernels import cpu
+from regard.attention.kernels.threads import run_on_ranges
 from regard.errors import RegardError
-from regard.model_files.quantised_rows import QuantisedRows, import_kernels, run_on_ranges
 
 HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once; on a CPU, they fit into its cache
@@ -49,10 +52,10 @@ MIN_NUMBA = 1 << 18  # numbers; smaller bfloat16 matrices are left to torch, sin
 class StoredWeight(Tensor):
     """A float32 weight that is stored in half precision or quantised. stored: its numbers as stored."""
 
-    stored: Tensor | QuantisedRows
+    stored: Any  # a tensor in half precision, or quantised rows
 
     @staticmethod
-    def of(values: Float[Tensor, "..."] | QuantisedRows) -> "StoredWeight":
+    def of(values: Float[Tensor, "..."] | Any) -> "StoredWeight":
         """Wrap half-precision or quantised numbers as a weight without copying them."""
         # a tensor on "meta" has a shape and a dtype, but no memory
         shell = torch.empty_strided(values.shape, values.stride(), dtype=torch.float32, device="meta")
@@ -66,7 +69,7 @@ class StoredWeight(Tensor):
 
     def values_to_check(self) -> Iterator[Float[Tensor, "..."]]:
         """Yield tensors that are finite if and only if all numbers of the weight are."""
-        scales = self.stored.scales() if isinstance(self.stored, QuantisedRows) else None
+        scales = self.stored.scales() if _is_quantised(self.stored) else None
         yield from self.blocks() if scales is None else (scales,)
 
     def __deepcopy__(self, copied: dict[int, Any]) -> Tensor:
@@ -88,12 +91,13 @@ class _Product(torch.autograd.Function):
     """x @ weightᵀ for a stored weight. The gradient converts the weight again, to save memory."""
 
     @staticmethod
-    def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
+    def forward(x: Float[Tensor, "*B C"], weight: Any) -> Float[Tensor, "*B M"]:
         rows = x.reshape(-1, x.shape[-1]).contiguous()
-        product = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
+        multiply = getattr(weight, "multiply_row", None) or partial(multiply_bfloat16_row, weight)
+        product = multiply(rows[0]) if len(rows) == 1 else None
         if product is not None:
             return product.view(*x.shape[:-1], len(weight))
-        start, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
+        start, columns = 0, _is_quantised(weight) and weight.flipped
         result = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
         for block in _upcast_blocks(weight, small=len(rows) < MANY_ROWS):
             part = slice(start, start + len(block))
@@ -113,19 +117,17 @@ class _Product(torch.autograd.Function):
         return _Product.apply(gradient, ctx.weight.t()), None
 
     @staticmethod
-    def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor | QuantisedRows) -> tuple[Tensor, int]:
+    def vmap(info: Any, axes: Any, x: Tensor, weight: Any) -> tuple[Tensor, int]:
         return _Product.apply(x.movedim(axes[0], 0), weight), 0
 
 
-def _upcast_blocks(
-    values: Float[Tensor, "R *C"] | QuantisedRows, small: bool = False
-) -> Iterator[Float[Tensor, "_ ..."]]:
+def _upcast_blocks(values: Any, small: bool = False) -> Iterator[Float[Tensor, "_ ..."]]:
     """Yield a stored weight in float32, in blocks along its first axis that overwrite each other.
 
     For flipped rows, blocks are along the second axis. small: use smaller blocks of quantised numbers, for a nearer
     cache.
     """
-    if isinstance(values, QuantisedRows):
+    if _is_quantised(values):
         yield from values.blocks(min(BLOCK, NEAR_BLOCK) if small else BLOCK)
         return
     limit = BLOCK if values.device.type == "cpu" else BLOCK_ON_GPU
@@ -152,7 +154,7 @@ def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> A
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
     result: Any = None
     if name in VIEWS and not any(isinstance(argument, torch.dtype) for argument in (*args, *kwargs.values())):
-        if weight is not None and isinstance(weight.stored, QuantisedRows):
+        if weight is not None and _is_quantised(weight.stored):
             result = _change_within(weight.stored.apply_view(func, name, args[1:], kwargs), _wrap)
         elif not _any_quantised((args, kwargs)):
             result = func(*_change_within(args, _unwrap), **_change_within(kwargs, _unwrap))
@@ -190,7 +192,7 @@ def _look_up_rows(
     """Look up rows of an embedding table in float32. Return None if the look-up also writes into the table."""
     if max_norm is not None or not isinstance(weight, StoredWeight):
         return None
-    if isinstance(weight.stored, QuantisedRows):
+    if _is_quantised(weight.stored):
         return None if weight.stored.flipped else weight.stored.rows(ids)
     return func(ids, weight.stored).float()  # the padding index only affects gradients
 
@@ -220,13 +222,13 @@ def _unwrap(value: Any) -> Any:
     """Return a `StoredWeight`'s numbers as stored, or its bytes if it is quantised. Return anything else unchanged."""
     if not isinstance(value, StoredWeight):
         return value
-    return value.stored.bytes if isinstance(value.stored, QuantisedRows) else value.stored
+    return value.stored.bytes if _is_quantised(value.stored) else value.stored
 
 
 def _any_quantised(value: Any) -> bool:
     """Return whether the arguments of a torch operation contain a quantised `StoredWeight`."""
     quantised: list[bool] = []
-    _change_within(value, lambda tensor: quantised.append(isinstance(getattr(tensor, "stored", None), QuantisedRows)))
+    _change_within(value, lambda tensor: quantised.append(_is_quantised(getattr(tensor, "stored", None))))
     return any(quantised)
 
 
@@ -237,34 +239,27 @@ def _upcast(value: Any) -> Any:
 
 def _wrap(value: Any) -> Any:
     """Wrap half-precision or quantised numbers as a `StoredWeight`. Return anything else unchanged."""
-    if isinstance(value, QuantisedRows) or (isinstance(value, Tensor) and value.dtype in HALVES):
+    if _is_quantised(value) or (isinstance(value, Tensor) and value.dtype in HALVES):
         return StoredWeight.of(value)
     return value
 
 
-def multiply_one_row(
-    x: Float[Tensor, " C"], weight: Float[Tensor, "M C"] | QuantisedRows
-) -> Float[Tensor, " M"] | None:
-    """Return weight @ x in float32, (M,), for a stored weight. Return None if no kernel supports this weight.
+def _is_quantised(values: Any) -> bool:
+    """Return whether the numbers of a `StoredWeight` are quantised: `QuantisedRows` have this method, tensors don't."""
+    return hasattr(values, "apply_view")
 
-    weight: on a CPU, with contiguous rows, in bfloat16 or quantised in one of the kinds of `quantised_blocks.KERNELS`.
-    """
-    if x.device.type != "cpu" or x.shape != weight.shape[1:]:
+
+def multiply_bfloat16_row(weight: Float[Tensor, "M C"], x: Float[Tensor, " C"]) -> Float[Tensor, " M"] | None:
+    """Return weight @ x in float32. Return None unless weight is large, in bfloat16, contiguous and on a CPU."""
+    if x.device.type != "cpu" or x.shape != weight.shape[1:] or weight.dtype != torch.bfloat16:
         return None
-    if isinstance(weight, Tensor):
-        if weight.dtype != torch.bfloat16 or weight.device.type != "cpu" or weight.numel() < MIN_NUMBA:
-            return None
-    elif weight.ndim != 2 or weight.flipped:
-        return None
-    blocks, packed = import_kernels(), weight.view(torch.uint16) if isinstance(weight, Tensor) else weight.bytes
-    kind = blocks.BFLOAT16 if isinstance(weight, Tensor) else weight.kind
-    if kind not in (blocks.BFLOAT16, *blocks.KERNELS) or not packed.is_contiguous():
+    if weight.device.type != "cpu" or weight.numel() < MIN_NUMBA or not weight.is_contiguous():
         return None
     products = torch.empty(len(weight))
-    rows, vector, target = packed.detach().numpy(), x.detach().contiguous().numpy(), products.numpy()
+    rows, vector, target = weight.detach().view(torch.uint16).numpy(), x.detach().numpy(), products.numpy()
 
     def multiply_range(first: int, end: int) -> None:
-        blocks.multiply_row(kind, rows[first:end], vector, target[first:end])
+        cpu.row_product.multiply_bfloat16(rows[first:end], vector, target[first:end])
 
-    run_on_ranges(len(rows), products.numel() * len(vector), multiply_range)
+    run_on_ranges(len(rows), weight.numel(), multiply_range)
     return products

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from regard.capture.classes import class_names
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
+from regard.lazy import import_part
 from regard.model_files.folder import ADAPTER
 from regard.model_files.limits import MXFP4, CheckpointSizes
-from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.size_limit import Budget, kept_as_stored
 from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.model_files.suppress_warnings import quiet
@@ -248,8 +248,8 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
         raise RegardError(
             f"tensor {name!r} in MXFP4 has blocks {blocks} and scales {scales}, expected (..., 16) and (...)"
         )
-    rows = parts["_blocks"].flatten(-2)
-    return StoredWeight.of(QuantisedRows(rows, "MXFP4", (32, 16), flipped=True, scale_bytes=parts["_scales"]))
+    rows, quantised = parts["_blocks"].flatten(-2), import_part("regard.gguf.quantised_rows").QuantisedRows
+    return StoredWeight.of(quantised(rows, "MXFP4", (32, 16), flipped=True, scale_bytes=parts["_scales"]))
 
 
 def checked_device_map(

@@ -4,11 +4,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TypeVar
 
 import torch
 
 T = TypeVar("T")
+MIN_THREADED = 1 << 17  # numbers; for fewer, a single thread is faster
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
@@ -32,6 +34,20 @@ def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     futures: list[Future[T]] = [pool.submit(_run_without_gradient, task, inference) for task in tasks]
     wait(futures)
     return [future.result() for future in futures]
+
+
+def run_on_ranges(count: int, numbers: int, run_range: Callable[[int, int], None]) -> None:
+    """Run a function on ranges of `count` items, on worker threads if the items have many numbers.
+
+    run_range: called with the first item of a range, and the item after its last.
+    """
+    workers = worker_thread_count() if numbers >= MIN_THREADED else 1
+    share = -(-count // max(1, workers))
+    if workers == 1:
+        run_range(0, count)
+    else:
+        tasks = [partial(run_range, first, min(first + share, count)) for first in range(0, count, share)]
+        run_on_worker_threads(tasks)
 
 
 def worker_thread_count() -> int:

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.attention.kernels.cpu.vector import compiled, force_wide_simd, number
+from regard.attention.kernels.cpu.vector import compiled, force_wide_simd
 
-BFLOAT16 = "BF16"  # the kind's name in gguf
 LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # float16 values, by their bits
 # MXFP4 as in gpt-oss's safetensors. In GGUF files, blocks contain their scales, and the order of nibbles differs.
@@ -190,23 +189,9 @@ def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, products: np.ndar
     """Multiply x (C,) by each row of whole blocks (M, bytes), and write the M products into `products`.
 
     Generation reads all weights for each token, so a row is dequantized and used while it is in the CPU's first cache.
-    kind: a key of `KERNELS`, or BF16 for bfloat16 rows passed as their bits, uint16 (M, C).
+    kind: a key of `KERNELS`.
     """
-    if kind == BFLOAT16:
-        _multiply_bfloat16_row(packed, x, products)
-        return
     _multiply_row(NUMBERS[kind], packed, x, products, HALVES, HALF_BLOCK)
-
-
-@compiled()
-def _multiply_bfloat16_row(packed, x, products):
-    """Multiply x (C,) by each bfloat16 row (M, C), and write the M products into `products`."""
-    force_wide_simd()
-    for m in range(len(products)):
-        total = np.float32(0)
-        for c in range(len(x)):  # bfloat16 is the upper half of float32
-            total += number(np.int32(np.uint32(packed[m, c]) << np.uint32(16))) * x[c]
-        products[m] = total
 
 
 @compiled()

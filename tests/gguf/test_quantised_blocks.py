@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
-from regard.model_files import quantised_blocks
+from regard.gguf import quantised_blocks
 from tests.gguf.gguf_files import SCALES, gguf, quantised
 
 KINDS = (*quantised_blocks.KERNELS, *(kind for kind in SCALES if kind not in quantised_blocks.KERNELS))
@@ -49,11 +48,3 @@ def test_numbers_are_finite_where_their_scales_are(kind: str, scale: float) -> N
 
 def test_other_kinds_have_scales_of_their_own() -> None:
     assert quantised_blocks.scales("Q3_K", drawn("Q3_K").reshape(-1)) is None
-
-
-def test_every_number_of_bfloat16_is_the_one_that_torch_raises() -> None:
-    bits = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16)[:, None]
-    made = np.zeros(len(bits), np.float32)
-    quantised_blocks.multiply_row("BF16", bits.numpy(), np.ones(1, np.float32), made)
-    assert np.array_equal(made, bits.view(torch.bfloat16)[:, 0].float().numpy(), equal_nan=True)
-    assert np.isinf(made).sum() == 2

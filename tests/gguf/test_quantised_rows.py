@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.model_files import quantised_rows
-from regard.model_files.quantised_rows import QuantisedRows
+from regard.attention.kernels import threads
+from regard.gguf import quantised_rows
+from regard.gguf.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
 from tests.gguf.gguf_files import gguf, quantised
 
@@ -100,8 +101,8 @@ def test_products_by_rows_and_by_columns(turned: bool, rows: QuantisedRows, whol
 
 
 def test_many_numbers_are_shared_among_threads(rows: QuantisedRows, whole: Tensor, monkeypatch) -> None:
-    monkeypatch.setattr(quantised_rows, "MIN_THREADED", 1)
-    monkeypatch.setattr(quantised_rows.threads, "worker_thread_count", lambda: 4)
+    monkeypatch.setattr(threads, "MIN_THREADED", 1)
+    monkeypatch.setattr(threads, "worker_thread_count", lambda: 4)
     assert torch.equal(rows.float(), whole)
 
 

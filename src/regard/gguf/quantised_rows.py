@@ -1,17 +1,15 @@
 """Keep a matrix as quantised rows, and dequantize to float32 only the rows that an operation needs."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from types import ModuleType
 from typing import Any, Union
 
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from regard.attention.kernels import threads
+from regard import gguf
+from regard.attention.kernels.threads import run_on_ranges
 
-MIN_THREADED = 1 << 17  # numbers; for fewer, a single thread is faster
 # Operations that select rows, or some of several matrices, with the position of their axis argument (None: axis 0).
 SELECTIONS = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
 SAME = frozenset(("detach", "data"))
@@ -86,7 +84,7 @@ class QuantisedRows:
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Return the scales of the quantised blocks. If they are finite, so are all numbers. None for some kinds."""
-        result = import_kernels().scales(self.kind, *_flat_arrays(self))
+        result = gguf.quantised_blocks.scales(self.kind, *_flat_arrays(self))
         return None if result is None else torch.from_numpy(result)
 
     def t(self) -> "QuantisedRows":
@@ -104,6 +102,22 @@ class QuantisedRows:
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
         """Dequantize the rows with these ids, from a matrix that isn't flipped."""
         return self._map_bytes(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
+
+    def multiply_row(self, x: Float[Tensor, " C"]) -> Float[Tensor, " M"] | None:
+        """Return the matrix times x in float32, (M,). Return None if no kernel supports the matrix or the vector."""
+        kernels = gguf.quantised_blocks
+        if self.ndim != 2 or self.flipped or x.shape != self.shape[1:] or x.device.type != "cpu":
+            return None
+        if self.kind not in kernels.KERNELS or not self.bytes.is_contiguous():
+            return None
+        products = torch.empty(len(self))
+        rows, vector, target = self.bytes.numpy(), x.detach().numpy(), products.numpy()
+
+        def multiply_range(first: int, end: int) -> None:
+            kernels.multiply_row(self.kind, rows[first:end], vector, target[first:end])
+
+        run_on_ranges(len(rows), len(rows) * len(vector), multiply_range)
+        return products
 
     def apply_view(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> "View":
         """Apply a torch view operation to the quantised matrix. Return None if it needs all numbers in float32.
@@ -150,13 +164,6 @@ class QuantisedRows:
         return QuantisedRows(function(self.bytes), self.kind, self.sizes, self.flipped, scale_bytes)
 
 
-def import_kernels() -> ModuleType:
-    """Import the dequantization kernels at their first use, because the import loads numba and compiles them."""
-    from regard.model_files import quantised_blocks
-
-    return quantised_blocks
-
-
 def _flat_arrays(rows: QuantisedRows) -> tuple[Any, Any]:
     """Return the bytes of quantised rows and their separate scales (or None) as flat arrays."""
     return rows.bytes.reshape(-1).numpy(), None if rows.scale_bytes is None else rows.scale_bytes.reshape(-1).numpy()
@@ -169,24 +176,10 @@ def dequantize_into(rows: QuantisedRows, target: Float[Tensor, " n"]) -> None:
 
 def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, scale_bytes: Any, target: Any) -> None:
     """Dequantize the bytes of whole blocks into a float32 array, on worker threads if there are many."""
-    (numbers, size), dequantize_blocks = sizes, import_kernels().dequantize_blocks
+    (numbers, size), dequantize_blocks = sizes, gguf.quantised_blocks.dequantize_blocks
 
     def dequantize_range(first: int, end: int) -> None:
         scales = None if scale_bytes is None else scale_bytes[first:end]
         dequantize_blocks(kind, packed[first * size : end * size], target[first * numbers : end * numbers], scales)
 
     run_on_ranges(len(packed) // size, len(target), dequantize_range)
-
-
-def run_on_ranges(count: int, numbers: int, run_range: Callable[[int, int], None]) -> None:
-    """Run a function on ranges of `count` items, on worker threads if the items have many numbers.
-
-    run_range: called with the first item of a range, and the item after its last.
-    """
-    workers = threads.worker_thread_count() if numbers >= MIN_THREADED else 1
-    share = -(-count // max(1, workers))
-    if workers == 1:
-        run_range(0, count)
-    else:
-        tasks = [partial(run_range, first, min(first + share, count)) for first in range(0, count, share)]
-        threads.run_on_worker_threads(tasks)
