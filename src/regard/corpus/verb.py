@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard import corpus
 from regard.cli import options, start
 from regard.cli.options import number, option, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs, consoles, report, waiting, writes
@@ -124,10 +125,8 @@ def check_store(store: Path, layer: int | None = None) -> None:
 
 def _open_store(store: Path, model: str | None = None) -> "Store":
     """Open an embedding index whose manifest was checked."""
-    from regard.corpus.store import Store
-
     start.settle()
-    return Store(store, model=model)
+    return corpus.Store(store, model=model)
 
 
 @writes("html", "csv", "parquet", "json")

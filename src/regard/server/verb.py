@@ -42,10 +42,7 @@ def serve(
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
         import_from_corpus_extra("duckdb")
-    from regard.web.html_file import check_page_built  # a late import, so that help is fast
-
-    check_page_built(["live"])
-    from regard.server import serve as server
+    from regard.server import serve as server  # a late import, so that help is fast
 
     with ExitStack() as stack:
         with waiting(NOTHING, "Loading …"):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from regard import train as training
 from regard.cli import options
 from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs, report, writes
@@ -55,10 +56,8 @@ def train(
     if is_main and not sys.stdout.isatty():  # write a first line to pipes immediately
         names = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {names} …", flush=True)
-    from regard.train.follow import train_and_follow
-
     options = RunOptions(resume, watch, prompt)
-    train_and_follow(files or [], pairs, out, starting, changes, options, tensorboard=tensorboard)
+    training.follow.train_and_follow(files or [], pairs, out, starting, changes, options, tensorboard=tensorboard)
 
 
 @writes("figure", "html of traces", "csv", "json")
@@ -76,9 +75,7 @@ def evolve(
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: name a run that was trained with --watch")
     check_watched_traces(run)
-    from regard.train.evolve import evolution_of
-
-    report(evolution_of(run, layer, head, part=part), outputs, everything=everything)
+    report(training.evolve.evolution_of(run, layer, head, part=part), outputs, everything=everything)
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
