@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,6 @@ from regard.trace.any_attention import labelled, named_maps
 from regard.views.save_page import attention_page
 from regard.views.show import StaticView, show
 from regard.web.assemble import Choice
-from regard.web.html_file import html_parts
-from regard.web.page import Page
 
 if TYPE_CHECKING:
     from regard.web.widget import AttentionWidget
@@ -22,90 +19,42 @@ if TYPE_CHECKING:
 Tokens = Sequence[str] | None
 Numbers = Sequence[int] | None
 PIECES = re.compile("Ġ|▁|</w>")  # tokenizers' marks for blanks and word ends
-STACKS = {  # by attention argument: the arguments with its query and key tokens
-    "attention": ("tokens", "tokens"),
-    "encoder_attention": ("encoder_tokens", "encoder_tokens"),
-    "decoder_attention": ("decoder_tokens", "decoder_tokens"),
-    "cross_attention": ("decoder_tokens", "encoder_tokens"),
-}
-
-
-class PageHTML:
-    """An interactive page as one HTML document, which `regard.show` and `regard.save_page` accept."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-
-    def page(self, choice: Any = None) -> Page:
-        """Return the page itself. choice: ignored, because the page is complete."""
-        return self._page
-
-    @property
-    def data(self) -> str:
-        """The HTML document as text."""
-        return b"".join(html_parts(self._page)).decode()
-
-    def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{escape(self.data)}" style="width:100%;height:40rem;border:0"></iframe>'
 
 
 def head_view(
-    attention: Any = None, tokens: Tokens = None, sentence_b_start: int | None = None, prettify_tokens: bool = True,
-    layer: int | None = None, heads: Numbers = None, encoder_attention: Any = None, decoder_attention: Any = None,
-    cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
-    include_layers: Numbers = None, html_action: str = "view",
-) -> "PageHTML | AttentionWidget | StaticView | Path":  # fmt: skip
-    """Show lines between tokens, with the arguments of BertViz's `head_view`.
+    attention: Any = None, tokens: Tokens = None, *, prettify_tokens: bool = True, layer: int | None = None,
+    heads: Numbers = None, encoder_attention: Any = None, decoder_attention: Any = None, cross_attention: Any = None,
+    encoder_tokens: Tokens = None, decoder_tokens: Tokens = None, include_layers: Numbers = None,
+    include_heads: Numbers = None, view: str = "tokens", file: str | Path | None = None,
+) -> "AttentionWidget | StaticView | Path":  # fmt: skip
+    """Show lines between tokens, with the arguments of BertViz's `head_view`. Returns the result of `regard.show`.
 
     Args:
         attention: as in `regard.plot`, such as a tuple of layers (B, H, L, S). For a batch, item 0 is shown.
         tokens: a label for each query and key. Default: positions.
-        sentence_b_start: not supported. The page shows both sentences together.
         prettify_tokens: remove Ġ, ▁ and </w>.
         layer, heads: open at this layer and the first of these heads. Default: the first layer, the mean of heads.
         encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: for encoder-decoders.
-        include_layers: show only these layers.
-        html_action: "view" to return the result of `regard.show`, "return" for a `PageHTML`.
+        include_layers, include_heads: show only these layers or heads.
+        view: the page's view to open at: "tokens" or "map".
+        file: see `regard.show`.
 
     Raises:
-        RegardError: there is no attention, labels don't fit, a layer or head doesn't exist, or an argument isn't
-            supported.
+        RegardError: there is no attention, labels don't fit, or a layer or head doesn't exist.
     """
-    return _show_page_at_view("tokens", locals())
-
-
-def model_view(
-    attention: Any = None, tokens: Tokens = None, sentence_b_start: int | None = None, prettify_tokens: bool = True,
-    display_mode: str | None = None, encoder_attention: Any = None, decoder_attention: Any = None,
-    cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
-    include_layers: Numbers = None, include_heads: Numbers = None, html_action: str = "view",
-) -> "PageHTML | AttentionWidget | StaticView | Path":  # fmt: skip
-    """Show a small map of each head, with the arguments of BertViz's `model_view`.
-
-    For other arguments, see `head_view`. include_heads: show only these heads. display_mode: not supported, because the
-    page follows the browser's light or dark setting.
-    """
-    return _show_page_at_view("map", locals())
-
-
-def _show_page_at_view(view: str, arguments: dict[str, Any]) -> "PageHTML | AttentionWidget | StaticView | Path":
-    """Show a page for BertViz's arguments, by name, opened at a view."""
-    for name in ("sentence_b_start", "display_mode"):
-        if arguments.get(name) is not None:
-            raise RegardError(f"{name}: the page has no such option: leave it out")
-    if arguments["html_action"] not in ("view", "return"):
-        raise RegardError(f"html_action: got {arguments['html_action']!r}, expected 'view' or 'return'")
     calls = Calls(None, ())
-    for stack, names in STACKS.items():
-        tokens = [arguments[name] for name in names]
-        if arguments["prettify_tokens"]:
-            tokens = [None if labels is None else [PIECES.sub("", str(token)) for token in labels] for labels in tokens]
-        for entry in () if arguments[stack] is None else named_maps(arguments[stack], arguments["include_layers"]):
-            shown = labelled(entry, *tokens)
-            path = f"{stack.removesuffix('attention').rstrip('_')} {entry.name}".strip().replace(" ", ".")
+    for stack, weights, *both in (
+        ("", attention, tokens, tokens),
+        ("encoder", encoder_attention, encoder_tokens, encoder_tokens),
+        ("decoder", decoder_attention, decoder_tokens, decoder_tokens),
+        ("cross", cross_attention, decoder_tokens, encoder_tokens),
+    ):
+        queries, keys = (_without_marks(labels) if prettify_tokens else labels for labels in both)
+        for entry in () if weights is None else named_maps(weights, include_layers):
+            shown, path = labelled(entry, queries, keys), f"{stack} {entry.name}".strip().replace(" ", ".")
             calls[path, 0] = Call(path, 0, "file", shown.weights, None, None, None, labels=shown.labels)
-    page = attention_page(calls, None, None, 0, Choice(heads=arguments.get("include_heads")), None, None)
-    layer, heads, layers = arguments.get("layer"), arguments.get("heads"), [call.layer or 0 for call in calls.values()]
+    page = attention_page(calls, None, None, 0, Choice(heads=include_heads), None, None)
+    layers = [call.layer or 0 for call in calls.values()]
     if layer is not None and layer not in layers:
         raise RegardError(f"layer {layer!r} isn't in {sorted(set(layers))}")
     page.opening |= {"view": view, "call": 0 if layer is None else layers.index(layer)}
@@ -113,4 +62,13 @@ def _show_page_at_view(view: str, arguments: dict[str, Any]) -> "PageHTML | Atte
         page.overview["chosen"] = True
     if heads:
         page.opening["head"] = from_zero("head", heads[0], shown.weights.shape[0], "the page has")
-    return show(PageHTML(page)) if arguments["html_action"] == "view" else PageHTML(page)
+    return show(page, file=file)
+
+
+def model_view(attention: Any = None, tokens: Tokens = None, **options: Any) -> "AttentionWidget | StaticView | Path":
+    """Show a small map of each head, with the arguments of BertViz's `model_view`. options: see `head_view`."""
+    return head_view(attention, tokens, **{"view": "map"} | options)
+
+
+def _without_marks(labels: Tokens) -> Tokens:
+    return None if labels is None else [PIECES.sub("", str(label)) for label in labels]

@@ -36,7 +36,7 @@ LONGEST = 48  # maximum tokens of a text whose links the first view shows
 MOST_CELLS = 1000  # maximum tokens times states for which a page has the three likeliest tokens of each
 
 
-@dataclass
+@dataclass(repr=False)
 class Page:
     """A page that is being built. `data()` returns the type Page of format.ts.
 
@@ -64,6 +64,13 @@ class Page:
     steps: list[Data] = field(default_factory=list)
     comparisons: list[Data] = field(default_factory=list)
     overview: Data | None = None
+
+    def __repr__(self) -> str:
+        return f"Page({self.title!r})"
+
+    def page(self, choice: Any = None) -> "Page":
+        """Return the page itself, so that `regard.show` takes it like an answer. choice: ignored."""
+        return self
 
     def data(self) -> Data:
         """Return the page's data, with symbols for control characters, so that no text can reorder the display."""
