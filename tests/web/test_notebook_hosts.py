@@ -166,7 +166,7 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         first = page.locator("[data-value]").first
         assert int(first.get_attribute("data-value")) == int(weights.argmax())
         assert float(first.inner_text()) == pytest.approx(float(weights.max()), abs=2e-4)
-        assert lab.said(4) == "layer 6 is not on the page: 'text 1' has layers 0 to 5"
+        assert lab.said(4) == "layer: got 6, 'text 1' has 0 to 5"
 
         # A second page in the same notebook, of its own choices; then the notebook's dark theme.
         lab.run(5)

@@ -62,14 +62,14 @@ def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: Atten
 @pytest.mark.parametrize(
     ("trait", "value", "says"),
     [
-        ("layer", 6, "layer 6 is not on the page: 'text 1' has layers 0 to 5"),
-        ("head", 12, "head 12 is not on the page: layer . of 'text 1' has heads 0 to 11"),
-        ("nth", 1, "call 1 is not on the page: layer . of 'text 1' has call 0 alone"),
-        ("token", 99, "token 99 is not on the page: 'text 1' has tokens 0 to 1"),
-        ("text", "text 3", "text 'text 3' is not on the page: it has 'text 1', 'text 2'"),
-        ("side", "both", "side: got 'both', expected 'gives' or 'receives'"),
-        ("view", "film", "view 'film' is not on the page: it has 'overview'"),
-        ("view", "panel x", "view 'panel x' is not on the page: it has 'overview', 'map'"),
+        ("layer", 6, "layer: got 6, 'text 1' has 0 to 5"),
+        ("head", 12, "head: got 12, layer . of 'text 1' has 0 to 11"),
+        ("nth", 1, "nth: got 1, layer . of 'text 1' has 0"),
+        ("token", 99, "token: got 99, 'text 1' has 0 to 1"),
+        ("text", "text 3", "text: got 'text 3', the page has 'text 1', 'text 2'"),
+        ("side", "both", "side: got 'both', the page has 'gives', 'receives'"),
+        ("view", "film", "view: got 'film', the page has 'overview'"),
+        ("view", "panel x", "view: got 'panel x', the page has 'overview', 'map'"),
     ],
 )
 def test_what_is_not_there_is_refused_and_changes_nothing(
@@ -86,7 +86,7 @@ def test_views_are_those_that_the_page_told(widget: AttentionWidget) -> None:
     widget.view = "steps"
     widget.set_state({"views": ["tokens", "map"], "view": "tokens"})
     widget.view = "map"
-    with pytest.raises(regard.RegardError, match="view 'steps' is not on the page: it has 'tokens', 'map'"):
+    with pytest.raises(regard.RegardError, match="view: got 'steps', the page has 'tokens', 'map'"):
         widget.view = "steps"
 
 

@@ -4,7 +4,6 @@ This module needs anywidget (the extra `notebook`). `regard.show` makes the widg
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -24,54 +23,29 @@ class SelectionError(RegardError, traitlets.TraitError):
     """Raised if a trait is set to a value that the page doesn't have. The message lists the valid values."""
 
 
-@dataclass(frozen=True)
-class PageCall:
-    """The possible selections in an attention call on a page.
-
-    text: the name of its text or text pair in the page's menu. heads: the numbers of its heads.
-    queries, keys: token counts. same: whether queries and keys are in the same text.
-    """
-
-    text: str
-    layer: int
-    nth: int
-    heads: tuple[int, ...]
-    queries: int
-    keys: int
-    same: bool
-
-
-def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
-    """Return the attention calls in a page's data, with the layers, heads and tokens to choose from."""
-    calls = []
+def calls_by_text(page: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the attention calls in a page's data, by the name of their text or text pair in the page's menu."""
+    calls: dict[str, list[Any]] = {}
     for call in page["calls"]:
-        queries, keys = (page["texts"][call[side]] for side in ("queries", "keys"))
-        same = call["queries"] == call["keys"]
-        name = queries["name"] if same else f"{queries['name']} → {keys['name']}"
-        length, size = (len(text["tokens"]["text"]) for text in (queries, keys))
-        heads = tuple(call["head_numbers"] or range(call["heads"]))
-        calls.append(PageCall(name, call["layer"], call["nth"], heads, length, size, same))
+        names = dict.fromkeys(page["texts"][call[role]]["name"] for role in ("queries", "keys"))
+        calls.setdefault(" → ".join(names), []).append(call)
     return calls
 
 
-def check_number(kind: str, value: int | None, numbers: Sequence[int], owner: str) -> int | None:
-    """Return a layer, head, token or call number, counted from 0. None stays None. Raises if the page lacks it."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not (value in numbers or -len(numbers) <= value < 0):
-        raise SelectionError(f"{kind} {value} is not on the page: {owner} has {page_numbers_in_words(kind, numbers)}")
-    return numbers[value] if value < 0 else value
+def head_numbers(call: Mapping[str, Any]) -> Sequence[int]:
+    """Return the numbers of the heads that the page has of a call."""
+    return call["head_numbers"] or range(call["heads"])
 
 
-def page_numbers_in_words(kind: str, numbers: Sequence[int]) -> str:
-    """Format layer or head numbers in words: "layers 0 to 5", "layers 0, 2"."""
-    if not numbers:
-        return f"no {kind}s"
-    if len(numbers) == 1:
-        return f"{kind} {numbers[0]} alone"
-    if len(numbers) == numbers[-1] - numbers[0] + 1:
-        return f"{kind}s {numbers[0]} to {numbers[-1]}"
-    return f"{kind}s {', '.join(map(str, numbers))}"
+def check_choice(trait: str, value: Any, values: Sequence[Any], owner: str) -> Any:
+    """Return a trait's value. Negative numbers count from the end. Raises SelectionError if it isn't in `values`."""
+    if isinstance(value, int) and -len(values) <= value < 0:
+        return values[value]
+    if value not in values or isinstance(value, bool):
+        consecutive = len(values) > 2 and values[0] == 0 and values[-1] == len(values) - 1
+        listed = f"{values[0]} to {values[-1]}" if consecutive else ", ".join(map(repr, values)) or "none"
+        raise SelectionError(f"{trait}: got {value!r}, {owner} has {listed}")
+    return value
 
 
 class AttentionWidget(anywidget.AnyWidget):
@@ -104,17 +78,14 @@ class AttentionWidget(anywidget.AnyWidget):
     def __init__(self, page: Page, static: str = "", *, bare: bool = False) -> None:
         """Make a page's widget. static: HTML that a saved notebook shows instead. bare: show only the view."""
         script, style = built_program("widget")
-        data = page.data()
-        opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
-        self._static = static
-        calls = calls_on_page(data)
-        names = [call.text for call in calls]
-        self._choices = {name: [call for call in calls if call.text == name] for name in dict.fromkeys(names)}
+        data: dict[str, Any] = page.data()
+        opening, self._static, self._calls = data["opening"], static, calls_by_text(data)
         chosen: dict[str, Any] = {}
-        if page.calls:
-            call, head = calls[opening["call"]], opening["head"]
-            chosen = {"text": call.text, "layer": call.layer, "nth": call.nth, "token": opening["token"]}
-            chosen["head"] = None if head is None else call.heads[head]
+        if data["calls"]:
+            call, head = data["calls"][opening["call"]], opening["head"]
+            text = next(name for name, calls in self._calls.items() if call in calls)
+            chosen = {"text": text, "layer": call["layer"], "nth": call["nth"], "token": opening["token"]}
+            chosen["head"] = None if head is None else head_numbers(call)[head]
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
         super().__init__(
@@ -126,7 +97,7 @@ class AttentionWidget(anywidget.AnyWidget):
     @property
     def texts(self) -> list[str]:
         """The possible values of `text`."""
-        return list(self._choices)
+        return list(self._calls)
 
     def set_state(self, sync_data: dict[str, object]) -> None:
         """Set traits to the selection that the browser sends."""
@@ -137,7 +108,7 @@ class AttentionWidget(anywidget.AnyWidget):
             self._whole = False
 
     def __repr__(self) -> str:
-        if not self._choices:
+        if not self._calls:
             return f"AttentionWidget({self.page['title']!r}: {self.view})"
         head = "mean of heads" if self.head is None else f"head {self.head}"
         token = "no token chosen" if self.token is None else f"token {self.token} {self.side}"
@@ -153,50 +124,42 @@ class AttentionWidget(anywidget.AnyWidget):
             display(bundle[0], metadata=bundle[1], raw=True)
 
     @property
-    def _call(self) -> PageCall:
+    def _call(self) -> Mapping[str, Any]:
         """The selected call, or the text's first call."""
-        calls = self._choices[self.text]
-        return next((call for call in calls if (call.layer, call.nth) == (self.layer, self.nth)), calls[0])
+        calls = self._calls[self.text]
+        return next((call for call in calls if (call["layer"], call["nth"]) == (self.layer, self.nth)), calls[0])
+
+    def _values(self, trait: str) -> tuple[Sequence[Any], str]:
+        """Return the possible values of a trait with the others as they are, and their owner for an error message."""
+        if trait == "view":  # `views` is empty until the page is displayed
+            return self.views or [*VIEWS, *(f"panel {n}" for n in range(len(self.page["panels"])))], "the page"
+        if trait in ("side", "text"):
+            return list(TOKENS_OF) if trait == "side" else self.texts, "the page"
+        layers, text = [call["layer"] for call in self._calls[self.text]], repr(self.text)
+        if trait == "layer":
+            return sorted(set(layers)), text
+        if trait == "token":
+            return range(len(self.page["texts"][self._call[TOKENS_OF[self.side]]]["tokens"]["text"])), text
+        owner = f"layer {self.layer} of {text}"
+        return range(layers.count(self.layer)) if trait == "nth" else head_numbers(self._call), owner
 
     @traitlets.validate("text", "layer", "nth", "head", "token", "side", "view")
     def _validate_choice(self, proposal: Any) -> object:
-        name, value = proposal["trait"].name, proposal["value"]
-        if name == "view":  # `views` is empty until the page is displayed
-            number = value.removeprefix("panel ")
-            known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
-            if not known:
-                views = ", ".join(map(repr, self.views or VIEWS))
-                raise SelectionError(f"view {value!r} is not on the page: it has {views}")
-        elif name == "side" and value not in TOKENS_OF:
-            raise SelectionError(f"side: got {value!r}, expected {' or '.join(map(repr, TOKENS_OF))}")
-        elif name != "side" and not self._choices and value not in ("", 0, None):
-            raise SelectionError(f"{name}: this page has no attention to choose from")
-        elif name == "text" and self._choices and value not in self._choices:
-            raise SelectionError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
-        if name in ("view", "side", "text") or not self._choices:
-            return value
-        layers, owner = [call.layer for call in self._choices[self.text]], repr(self.text)
-        if name == "layer":
-            return check_number("layer", value, sorted(set(layers)), owner)
-        if name == "token":
-            return check_number("token", value, range(getattr(self._call, TOKENS_OF[self.side])), owner)
-        owner = f"layer {self.layer} of {owner}"
-        if name == "nth":
-            return check_number("call", value, range(layers.count(self.layer)), owner)
-        return check_number("head", value, self._call.heads, owner)
+        trait, value = proposal["trait"].name, proposal["value"]
+        selects = bool(self._calls) or trait in ("side", "view")
+        if not selects and value not in ("", 0, None):
+            raise SelectionError(f"{trait}: this page has no attention to choose from")
+        return check_choice(trait, value, *self._values(trait)) if selects and value is not None else value
 
     @traitlets.observe("text", "layer", "side")
     def _reset_missing_choices(self, change: Any) -> None:
         """After text, layer or side was set from Python, reset any layer, call, head or token that the page lacks."""
-        if self._whole or not self._choices:
+        if self._whole or not self._calls:
             return
-        calls, other_text = self._choices[self.text], change["name"] == "text"
         with self.hold_sync():
-            if self.layer not in {call.layer for call in calls}:
-                self.layer = calls[0].layer
-            if (self.layer, self.nth) not in [(call.layer, call.nth) for call in calls]:
-                self.nth = 0
-            if self.head is not None and self.head not in self._call.heads:
-                self.head = None
-            if other_text or (change["name"] == "side" and not self._call.same):
+            for trait in ("layer", "nth", "head"):
+                values, _ = self._values(trait)
+                if getattr(self, trait) not in (*values, None):
+                    setattr(self, trait, None if trait == "head" else values[0])
+            if change["name"] == "text" or (change["name"] == "side" and self._call["queries"] != self._call["keys"]):
                 self.token = None
