@@ -9,6 +9,7 @@ import torch
 
 import regard
 from regard.attention.attention_map import AttentionMap
+from regard.checks import megabytes
 from regard.errors import RegardError
 from regard.questions.see.answer import see
 from regard.trace.trace import Trace
@@ -118,7 +119,11 @@ def test_steps_are_opt_in_and_say_what_they_take(bank: list[Trace]) -> None:
     assert "--html-with steps" in alone["refused"]
     page = page_of(bank[0], Choice(steps=[2]))
     assert [step["call"] for step in page.steps] == [2]
-    assert any(line.startswith("Values, hidden states and projections, for Steps, take up to") for line in page.status)
+    (line,) = (
+        line for line in page.status if line.startswith("Values, hidden states and projections, for Steps, take")
+    )
+    assert f"take {megabytes(page.steps_size)} of this file" in line
+    assert 0 < page.steps_size < page.numbers.size
     assert len(page_of(bank[0], Choice(steps=True)).steps) == 6
     few = page_of(bank[0], Choice(steps=True, heads=[0]))
     assert few.steps[0]["refused"] == "W_O joins all heads, and the page has some of them alone"

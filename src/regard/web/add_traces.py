@@ -54,10 +54,12 @@ def steps_data(
     if refused is not None or not isinstance(output, AttentionOutput):
         return data
     norm = output.norm if output.kind == "post-norm" else None
-    matrix_bytes, value_bytes = _projection_bytes(values, output, max(tokens, values.shape[1]))
+    heads = output.weight.shape[1] // values.shape[-1]
+    projected_bytes = vector_bytes_in_page((heads, max(tokens, values.shape[1]), len(output.weight)))
+    projects = projected_bytes < 4 * output.weight.numel()  # W_O · value is smaller than W_O in float32
     data |= {
-        "projection": None if value_bytes < matrix_bytes else numbers.add(output.weight.float()),
-        "projected": numbers.add_vectors(projected_values(values, output))[0] if value_bytes < matrix_bytes else None,
+        "projection": None if projects else numbers.add(output.weight.float()),
+        "projected": numbers.add_vectors(projected_values(values, output))[0] if projects else None,
         "projection_bias": _add_vector(output.bias, numbers),
         "projection_scale": 1.0 if output.scaling is None else float(output.scaling.scale.flatten()[0]),
         "residual": numbers.add_vectors(output.residual)[0],
@@ -68,12 +70,6 @@ def steps_data(
         },
     }  # fmt: skip
     return data
-
-
-def _projection_bytes(values: Tensor, output: AttentionOutput, tokens: int) -> tuple[int, int]:
-    """Return the size in bytes of W_O, and of W_O · value for this number of tokens, before compression."""
-    shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
-    return 4 * output.weight.numel(), vector_bytes_in_page(shape)
 
 
 def refusal(
@@ -94,29 +90,9 @@ def refusal(
     return None
 
 
-def steps_bytes(
-    values: Tensor,
-    output: AttentionOutput | UnverifiedOutput | None,
-    entering: Tensor | None,
-    tokens: int = 0,
-) -> int:
-    """Return the maximum number of bytes of a call's steps on a page, before compression."""
-    tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
-    size = sum(vector_bytes_in_page(tuple(tensor.shape)) for tensor in tensors if tensor is not None)
-    if not isinstance(output, AttentionOutput):
-        return size
-    tokens = max(tokens, values.shape[1])
-    return size + min(_projection_bytes(values, output, tokens)) * values.shape[1] // max(tokens, 1)
-
-
 def entry_of_call(kept: Layers[T] | LayerSubset[T], call: CallNumber) -> T | None:
     """Return a call's entry in a sequence of a trace, such as its values, or None if the trace lacks it."""
     return kept[call] if call in kept.calls else None
-
-
-def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
-    """Return the hidden states (L, M) at a layer's input, or None if the trace lacks them."""
-    return trace.hidden_states[layer] if layer in kept_numbers(trace.hidden_states) else None
 
 
 def _add_vector(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data | None:
@@ -202,6 +178,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
 
 def _add_steps(page: Page, trace: Trace, added: Added) -> None:
     """Add the steps of a trace's calls to a page, for the layers in `page.steps_of`."""
+    before = page.numbers.size
     for call, number in added.calls.items():
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
@@ -213,13 +190,14 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
             page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")
             continue
         output, weights = entry_of_call(trace.attention_outputs, call), trace.attention[call]
-        entering = entering_of(trace, call[0])
+        entering = trace.hidden_states[call[0]] if call[0] in kept_numbers(trace.hidden_states) else None
         if page.values_alone:
             output, entering = UnverifiedOutput("this page was saved without --html-with steps (steps=True)"), None
         if page.heads is not None:
             values = values[key_heads_of_queries(page.heads, weights.shape[0], len(values))]
             output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")
         page.steps.append(steps_data(number, weights, values, output, entering, page.numbers, page.tokens))
+    page.steps_size += page.numbers.size - before
 
 
 def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> Data:

@@ -20,7 +20,7 @@ from regard.text.quoting import short
 from regard.text.words import wordlike
 from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import Added, add_pair, add_trace, entering_of, entry_of_call, steps_bytes
+from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
 
@@ -31,14 +31,14 @@ Shown = Trace | PairTrace | WindowedTrace | Generated
 
 
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """Return the maximum size in bytes of a page's numbers as base64, without biases, masks and overviews."""
+    """Return the maximum size in bytes of a page's queries, keys and row statistics as base64."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
             for call in call_numbers(maps):
                 if page.layers is None or call[0] in page.layers:
                     total += call_bytes(maps[call], page.heads)
-    return total * 4 // 3 + steps_size(traces, page)
+    return total * 4 // 3
 
 
 def call_bytes(weights: AttentionMap, heads: Sequence[int] | None = None) -> int:
@@ -49,19 +49,6 @@ def call_bytes(weights: AttentionMap, heads: Sequence[int] | None = None) -> int
         return 4 * count * length * size
     vectors = (tensor.shape[1:] for tensor in (weights.query, weights.key))  # (H, L, D) and (G, S, D)
     return sum(vector_bytes_in_page((min(count, n), *rest)) for n, *rest in vectors) + 8 * count * length
-
-
-def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """Return the maximum size in bytes of the steps on a page of traces, as base64."""
-    total = 0
-    for side in (side for trace in traces for side in sides(trace)):
-        for call in call_numbers(side.attention):
-            value = entry_of_call(side.values, call)
-            on_page = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
-            if on_page and value is not None:
-                output = entry_of_call(side.attention_outputs, call)
-                total += steps_bytes(value, output, entering_of(side, call[0]), page.tokens)
-    return total * 4 // 3
 
 
 def check_page_size(size: int, limit: int | None) -> None:
@@ -123,6 +110,10 @@ def page_of(
     if not page.calls:
         raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
+    if not page.values_alone:
+        size, near = megabytes(page.steps_size), "within 1.6e-5 of their vector's largest number"
+        page.optional = f"Values, hidden states and projections, for Steps, take {size} of this file, {near}."
+        page.status.insert(0, page.optional)
     page.status = status_lines([trace.status for trace in plain], page) + page.status
     _set_opening(page, plain, places, opening or Opening())
     return page
@@ -148,11 +139,6 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
         tokens=sum(len(side.tokens) for trace in plain for side in sides(trace)),
     )
     check_page_size(estimated_size(plain, page), choice.limit)
-    if steps is not False:
-        size = megabytes(steps_size(plain, page))
-        near = "within 1.6e-5 of their vector's largest number"
-        page.optional = f"Values, hidden states and projections, for Steps, take up to {size} of this file, {near}."
-        page.status.append(page.optional)
     return page
 
 

@@ -41,7 +41,8 @@ class Page:
     """A page that is being built. `data()` returns the type Page of format.ts.
 
     layers, heads: the layer and head numbers that it includes, None for all. steps_of: the layers whose steps it has.
-    values_alone: steps have only values. optional: a sentence on the size of steps. tokens: the total number of tokens.
+    values_alone: steps have only values. steps_size: their size in bytes, as base64. optional: a sentence on that size.
+    tokens: the total number of tokens.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Page:
     heads: tuple[int, ...] | None = None
     steps_of: tuple[int, ...] | None = ()
     values_alone: bool = False
+    steps_size: int = 0
     optional: str = ""
     tokens: int = 0
     numbers: NumberStore = field(default_factory=NumberStore)
