@@ -39,7 +39,7 @@ def plain() -> list[Panel]:
              behind=Behind(note="n", texts=[TokenText(["a", "b"], "ltr")], of=[0, 0],
                            values=[[[0.1, 0.0], None, [0.2, 0.1]], [[0.0, -0.4], [0.5, 0.0], [0.0, -0.001]]])),
         Strip(name="Strip", title="A text", tokens=["a", "b"], values=[0.5, None], unit="gets"),
-        Scatter(name="Scatter", title="A plane", x="across", y="up", equal=True, called=Called("token", "layer"),
+        Scatter(name="Scatter", title="A plane", x="across", y="up", called=Called("token", "layer"),
                 points=[Point(0.0, 1.0, "a", "g"), Point(1.0, 2.0, "b", "g", 0, InContext("", "b", ""))]),
         Curves(name="Curves", title="Lines", x="layer", y="cosine",
                series=[Curve("a", [0, 1], [0.5, 0.75]),
@@ -75,7 +75,7 @@ def hard() -> list[Panel]:
         Strip(name="1,000 tokens", title="", tokens=many, unit="gets", signed=True,
               values=[-n / 7 for n in range(1000)]),
         Strip(name="no number", title="", tokens=[HEBREW, ""], values=[NAN, None], unit="gets"),
-        Scatter(name="point", title="", x="x", y="y", points=[Point(0.0, 0.0, HEBREW, "")], drawn="groups"),
+        Scatter(name="point", title="", x="x", y="y", points=[Point(0.0, 0.0, HEBREW, "")]),
         Scatter(name="100 points", title="", x="x", y="y", points=[
             Point(n / 7, -n / 3, many[n], many[n % 5], n - 1 if n else None) for n in range(100)]),
         Curves(name="no number", title="", x="x", y="y", series=[Curve(HEBREW, [0], [None])]),

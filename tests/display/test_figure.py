@@ -194,7 +194,7 @@ def test_a_picture_has_each_panels_caption() -> None:
 def test_clouds_have_their_names_beside_them_and_none_lies_on_another() -> None:
     places = {"sense 1": 0.0, "sense 2": 0.3, "a third one": 5.0}
     points = [Point(at + n % 3 * 0.2, n // 3 * 0.2, "doc", name) for name, at in places.items() for n in range(9)]
-    cloud = Scatter(name="c", title="c", x="x", y="y", points=points, drawn="groups", equal=True)
+    cloud = Scatter(name="c", title="c", x="x", y="y", points=points)
     figure = paint([cloud], "all")
     figure.draw_without_rendering()
     (axes,) = all_axes(figure)

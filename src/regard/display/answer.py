@@ -55,7 +55,9 @@ def panel_data(panel: Panel) -> Data:
         more = {"largest": panel.full}
     elif isinstance(panel, Heat) and panel.under == panel.name:  # an image under other heat maps has no heat
         more = {"largest": 0.0}
-    elif not isinstance(panel, Curves | Heat | Scatter):
+    elif isinstance(panel, Scatter):
+        more = {"drawn": "groups", "equal": True}
+    elif not isinstance(panel, Curves | Heat):
         raise NotImplementedError(type(panel).__name__)
     fields = {
         name: value
@@ -93,10 +95,9 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Tabular):
-    """An answer to a question. about: its texts. format: its JSON format. one_line: write JSON on a single line."""
+    """An answer to a question. about: its texts. format: its JSON format."""
 
     format: ClassVar[str]
-    one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
@@ -173,7 +174,7 @@ class Answer(Tabular):
         statuses = [asdict(status) for status in self.about.statuses]
         data: dict[str, object] = plain_json_values(fields | {"statuses": statuses})
         if file is not None:
-            write_json(data, Path(file), indent=None if self.one_line else 1)
+            write_json(data, Path(file), indent=1)
         return data
 
     def page(self, choice: "Choice | None" = None) -> "Page":

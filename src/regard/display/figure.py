@@ -78,17 +78,13 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
     def draw(axes: Axes) -> None:
-        axes.barh(positions, sizes, color=[_colour_of_number(value, panel.signed) for value in numbers], height=0.75)
+        colours = [_colour_of_number(value, panel.signed) for value in numbers]
+        bars_drawn = axes.barh(positions, sizes, color=colours, height=0.75)
         axes.set_yticks(positions, [display_text(name, MAX_NAME) for name, _ in bars])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
-        for position, number, size in zip(positions, numbers, sizes, strict=True):
-            negative = size < 0
-            text = number_text(number, panel.digits, panel.unbounded, panel.signed)
-            axes.annotate(
-                text, (size, position), xytext=(-3 if negative else 3, 0), textcoords="offset points", va="center",
-                ha="right" if negative else "left", fontsize=7,
-            )  # fmt: skip
+        texts = [number_text(number, panel.digits, panel.unbounded, panel.signed) for number in numbers]
+        axes.bar_label(bars_drawn, texts, padding=3, fontsize=7)
         axes.margins(x=0.15, y=0.01)
         if panel.unit in {"probability", "weight", "mean weight", "share"}:  # the space beyond 1 is for numbers
             axes.set_xticks([tick for tick in axes.get_xticks() if max(axes.get_xlim()[0], -1) <= tick <= 1])
@@ -248,7 +244,7 @@ def _curves(panel: Curves, small: bool) -> Drawing:
 
 @_drawing.register
 def _scatter(panel: Scatter, small: bool) -> Drawing:
-    """Return the drawing of a scatter plot: points, arrows from earlier positions, and names of points or groups."""
+    """Return the drawing of a scatter plot: points, arrows from earlier positions, and names of groups."""
     groups: dict[str, list[Point]] = {}
     for point in panel.points:
         groups.setdefault(point.group, []).append(point)
@@ -256,29 +252,21 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
 
     def draw(axes: Axes) -> None:
         for n, (name, points) in enumerate(groups.items()):
-            sign = SIGNS[(n + n // len(LINES)) % len(SIGNS)] if panel.drawn == "groups" else "o"
+            sign = SIGNS[(n + n // len(LINES)) % len(SIGNS)]
             (line,) = axes.plot([point.x for point in points], [point.y for point in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
             line.set_gid(name)
-        if panel.drawn == "groups" and panel.equal:
-            _name_groups(axes, groups)
-        elif panel.drawn == "groups" and any(groups):
-            axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
+        _name_groups(axes, groups)
         for point in panel.points:
-            colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
-            if panel.drawn == "labels":
-                axes.annotate(display_text(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
-                              fontsize=7)  # fmt: skip
             if point.after is not None:
-                start = panel.points[point.after]
+                colour, start = line_style(list(groups).index(point.group))[0], panel.points[point.after]
                 arrow = FancyArrowPatch((start.x, start.y), (point.x, point.y), arrowstyle="->", mutation_scale=8,
                                         color=colour, lw=0.8)  # fmt: skip
                 axes.add_patch(arrow)
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
-        axes.margins(0.2 if panel.equal else 0.12)
-        if panel.equal:
-            axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.2)
+        axes.set_aspect("equal", adjustable="datalim")
 
     return Drawing(6.5, 5.0, draw)
 

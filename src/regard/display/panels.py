@@ -299,18 +299,15 @@ class Called:
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Panel):
-    """A scatter plot of points, with arrows between points that moved. x, y: the names of the axes.
+    """A scatter plot of points in groups, with arrows between points that moved. x, y: the names of the axes.
 
-    drawn: show each point's label next to it, or each group's name next to its first point (in a figure: in a legend).
-    equal: use the same scale on both axes, so that distances can be compared.
+    Both axes have the same scale, so that distances can be compared.
     """
 
     x: str
     y: str
     points: Sequence[Point]
     called: Called = Called()
-    drawn: Literal["labels", "groups"] = "labels"
-    equal: bool = False
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def _scatter_of_embeddings(data: "Evolution") -> Scatter:
     shares = [f"{axis} has {share:.0%} of the variance" for axis, share in zip("xy", data.share, strict=True)]
     return Scatter(
         name="Embeddings", title="Token embeddings by step", note=", ".join(shares),
-        x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True, picture=True,
+        x="x", y="y", points=points, called=Called("token and step", "token"), picture=True,
     )  # fmt: skip
 
 

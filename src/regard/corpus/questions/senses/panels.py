@@ -64,7 +64,7 @@ def senses_scatter(result: "Senses", points: list[Point]) -> Scatter:
     )
     return Scatter(
         name="Occurrences", title=f"Occurrences of {quoted(result.word)}, layer {result.layer}", note=note, x=first,
-        y=second, points=points, called=Called("document", "sense", "sentence"), drawn="groups", equal=True,
+        y=second, points=points, called=Called("document", "sense", "sentence"),
         picture=True,
     )  # fmt: skip
 
