@@ -20,6 +20,7 @@ from regard.explain.wording import number
 from regard.questions.see.answer import Seen, see
 from regard.questions.see.picture.lines import choose_lines
 from regard.questions.see.sentences import findings
+from regard.trace.status import exactness
 from regard.views import show
 from regard.web import html_file
 from tests.questions.test_patch import made as sweep
@@ -212,6 +213,13 @@ def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
     page = re.sub(r"<[^>]+>", "", bank[0]._repr_html_())
     assert findings(summarise([bank[0]]))[0][:40] in " ".join(page.split())
     assert repr(bank[0]).startswith("Trace('Write a poem")
+
+
+def test_a_long_trace_shows_its_size_and_its_status(bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "LONG", 1)
+    shown = words(bank[0]._repr_html_())
+    assert shown.startswith(repr(bank[0])[:40])
+    assert exactness([bank[0].status]) in shown
 
 
 def test_a_map_in_a_notebook(bank) -> None:

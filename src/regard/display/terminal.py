@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -39,7 +40,6 @@ from regard.display.terminal_parts import (
     resampled_for_terminal,
     terminal_bar,
     terminal_height_characters,
-    titled_terminal_section,
 )
 from regard.text.quoting import display_text, short, visible
 
@@ -294,7 +294,10 @@ def total_column_width(widths: Sequence[int]) -> int:
 
 def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
     """Return a panel's parts, indented under the panel's title if it has one."""
-    return titled_terminal_section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
+    if not panel.title:
+        return Group(*parts, Text())
+    indented = (Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts)
+    return Group(Text(visible(panel.title), style="bold"), *indented, Text())
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:

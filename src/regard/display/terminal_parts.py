@@ -1,4 +1,4 @@
-"""Provide the building blocks of terminal output: sections, tables, bars, sentences, status and last lines."""
+"""Provide the building blocks of terminal output: tables, bars, sentences, warnings and last lines."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,6 @@ from rich.text import Text
 from regard.text.quoting import quoted, short, some_of, visible
 from regard.trace.status import Status, exactness, note_sentences
 
-MAX_NAMED_PARTS = 6  # unknown and dropped pieces of text that a status lists
 MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such pieces, that a warning lists
 SET_IN = 2  # cells by which a section's parts are indented
 APART = 3  # cells between two columns: a blank of each column and a blank of the box
@@ -47,11 +46,6 @@ def plain_text_of_parts(parts: Iterable[RenderableType], width: int = 80) -> str
     return "\n".join(plain_lines_of_parts(parts, width)).rstrip()
 
 
-def titled_terminal_section(title: str, *parts: RenderableType) -> Group:
-    """Return a section: a bold title, the parts indented under it, and an empty line."""
-    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())
-
-
 def columns(*columns: str | tuple[str, str]) -> Table:
     """Return an empty table with columns. columns: a heading for each, or a heading and its alignment."""
     table = Table(box=SIMPLE_HEAD, padding=(0, (APART - 1) // 2), pad_edge=False, show_edge=False, header_style="dim")
@@ -59,27 +53,6 @@ def columns(*columns: str | tuple[str, str]) -> Table:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     return table
-
-
-def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
-    """Return the status section of traces: the model, kernels, exactness, unknown text, notes and time."""
-    first = statuses[0]
-    lines = [
-        f"model       {first.model} ({first.dtype}, {first.device})",
-        f"kernel      {', '.join(dict.fromkeys(kernel for s in statuses for kernel in s.kernels))}",
-        f"exactness   {exactness(statuses)}",
-    ]
-    sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
-    if sums:
-        verdict = "sum to the model's input within" if max(sums) < 1e-3 else "miss part of the model's input: up to"
-        lines.append(f"embeddings  components {verdict} {max(sums):.1e}")
-    for name, phrase in (("unknown", "to the tokenizer"), ("dropped", "by the tokenizer")):
-        parts = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, name)]
-        lines.append(f"{name:<12}" + (f"{some_of(parts, MAX_NAMED_PARTS)} ({phrase})" if parts else "none"))
-    lines += [f"note        {note}" for note in note_sentences(statuses)]
-    texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
-    lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
-    return titled_terminal_section("Status", *(Text(line) for line in lines))
 
 
 def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from regard.display.notebook import LONG, parts_html
-from regard.display.terminal_parts import trust_lines_in_terminal
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, longest
@@ -24,6 +23,7 @@ from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import put_together, save_page
 from regard.web.assemble import LIMIT, listed, plain_traces
+from regard.web.page import Page, status_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -143,11 +143,11 @@ def shown_parts(
 
 
 def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
-    """Return the static display of a trace: its main results. For a long text, return only its size and status."""
+    """Return the static display of a trace: its main results. For a long text, return its size and a page's status."""
     if longest(trace) <= LONG and trace.sides[0].tokens:
         with suppress(RegardError):  # the trace has no attention
             return see(trace).shown(width)
-    return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
+    return [Text(repr(trace)), Text(), *map(Text, status_lines([trace.status], Page("")))]
 
 
 def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":
