@@ -15,8 +15,9 @@ from rich.console import Console
 
 from regard.display import terminal
 from regard.display.canvas import APART, BAR, LESS, MORE, WEIGHTS, all_axes, write_figure
-from regard.display.figure import ACROSS, LETTER, MAX_BARS, MIN_NAME_INCHES, paint
+from regard.display.figure import ACROSS, LETTER, MAX_BARS, MIN_NAME_INCHES, TEXT, paint
 from regard.display.panels import Bars, Column, Heat, Panel, Point, Scatter, Strip, Sums, Table
+from regard.display.pen import text_width
 from regard.errors import RegardError
 from tests.display.samples import hard, plain
 
@@ -147,7 +148,7 @@ def test_a_text_with_a_full_number_is_drawn_as_itself_each_token_on_its_colour()
     colours = [to_hex(drawn[each].get_facecolor()) for each in tokens]
     assert colours == [to_hex(each) for each in (APART(1.0), WEIGHTS(0.5), WEIGHTS(0.0), WEIGHTS(1.0))]
     long = only(replace(panel, tokens=["word"] * 100, values=[0.1] * 100, special=[]))
-    assert max(text.get_position()[0] + 4 for text in long.texts) <= ACROSS
+    assert max(text.get_position()[0] + text_width("word", TEXT) for text in long.texts) <= ACROSS + 3
     assert len({text.get_position()[1] for text in long.texts}) > 5
 
 

@@ -1,7 +1,6 @@
 """Draw every kind of panel into axes with matplotlib, and arrange panels in one figure."""
 
 import math
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
@@ -17,6 +16,7 @@ from regard.display import canvas
 from regard.display.canvas import APART, LINES, WEIGHTS, Row, line_style, or_nan, stack_rows_in_figure, title_axes
 from regard.display.heatmap import heatmap
 from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table, untold
+from regard.display.pen import text_width
 from regard.display.sentences import axis_names, number_text, other_panel_parts_name
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
@@ -25,7 +25,7 @@ from regard.text.quoting import display_text, visible
 MAX_BARS = 24  # bars, or rows and columns with sums. The others are merged into one, if their sum is meaningful
 GRID_COLUMNS = 3  # heat maps side by side
 MAX_NAME = 48  # maximum characters of a bar's name
-ACROSS = 88  # characters per line of a text
+ACROSS, TEXT, TEXT_LINE = 500.0, 8.5, 19.0  # points: width of a text, size of its letters, height of a line
 BAR = 0.26  # inches per bar
 CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches of a heat map's cell: by itself, in a grid, with a name in it
 NUMBERED = 0.36  # inches that a cell needs for its number
@@ -194,33 +194,29 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, draw)
 
 
-def drawn_text_width(text: str) -> int | float:
-    """Return a text's width in Latin characters. A wide East Asian character counts as 1.65."""
-    return sum((1.65 if unicodedata.east_asian_width(character) in "WF" else 1.0 for character in text), 0.0)
-
-
 def _shaded_text(panel: Strip, full: int | float) -> Drawing:
     """Return the drawing of a text in lines. Each token has a background colour, grey for special tokens."""
     labels, x, y = [], 0.0, 0
     for token in panel.tokens:
         name = display_text(token)
-        if x and x + drawn_text_width(name) > ACROSS:
+        if x and x + text_width(name, TEXT) > ACROSS:
             x, y = 0.0, y + 1
         labels.append((x, y, name))
-        x += drawn_text_width(name) + 1.5
+        x += text_width(name, TEXT) + TEXT
 
     def draw(axes: Axes) -> None:
+        write = partial(axes.annotate, xy=(0, 1), xycoords="axes fraction", textcoords="offset points", va="center")
         for n, ((x, y, name), value) in enumerate(zip(labels, panel.values, strict=True)):
             fraction = min(1.0, max(0.0, (value or 0.0) / full))
             box = {"fc": (APART if n in panel.special else WEIGHTS)(fraction), "ec": "none", "pad": 2.5}
-            axes.text(x, y, name, va="center", fontsize=8.5, color="white" if fraction > DARK else "black", bbox=box)
+            colour, at = "white" if fraction > DARK else "black", (x + 3, -TEXT_LINE * (y + 0.5))
+            write(name, xytext=at, fontsize=TEXT, color=colour, bbox=box)
         legend = f"darkest: {visible(panel.unit)} {number_text(full, panel.digits)} or more"
         legend += " (special tokens and sinks in grey)" * bool(panel.special)
-        axes.text(0, y + 1, legend, va="center", fontsize=7)
-        axes.set(xlim=(-1, ACROSS + 1), ylim=(y + 1.5, -0.7))
+        write(legend, xytext=(0, -TEXT_LINE * (y + 1.4)), fontsize=7)
         axes.set_axis_off()
 
-    return Drawing(7.5, 0.7 + 0.27 * (y + 1), draw)
+    return Drawing(7.5, 0.75 + TEXT_LINE / 72 * (y + 1), draw)
 
 
 @_drawing.register
