@@ -35,7 +35,7 @@ IN_PYTHON = ".rows() and .to_json()"
 MAX_TITLE = 60  # characters of a text in a title
 # panel fields used only in terminals and figures
 ELSEWHERE = (
-    "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
+    "screen", "brief", "picture", "group", "upwards", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
 )  # fmt: skip
 MAX_PARTS = 300  # bars on a page: an answer can have as many parts as heads times tokens

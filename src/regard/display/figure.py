@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, singledispatch
 from itertools import groupby
 
@@ -19,10 +19,9 @@ from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Str
 from regard.display.pen import text_width
 from regard.display.sentences import axis_names, number_text, other_panel_parts_name
 from regard.errors import RegardError
-from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible
 
-MAX_BARS = 24  # bars, or rows and columns with sums. The others are merged into one, if their sum is meaningful
+MAX_BARS = 24  # the others are merged into one bar, if their sum is meaningful
 GRID_COLUMNS = 3  # heat maps side by side
 MAX_NAME = 48  # maximum characters of a bar's name
 ACROSS, TEXT, TEXT_LINE = 500.0, 8.5, 19.0  # points: width of a text, size of its letters, height of a line
@@ -111,9 +110,8 @@ def _table(panel: Table, small: bool) -> Drawing:
 def _heat(panel: Heat, small: bool) -> Drawing:
     """Return the drawing of a heat map, with numbers in cells if they fit. Cells without a number are hatched.
 
-    If the panel has sums, small rows and columns are merged, and the total is below.
+    If the panel has sums, the total is below.
     """
-    panel = _with_small_parts_joined(panel)
     down, across = axis_names(panel)
     values = torch.tensor([[math.nan if v is None else v for v in row] for row in panel.values], dtype=torch.float64)
     cell = (SMALL if small else CELL) if panel.written is None else WRITTEN
@@ -155,17 +153,6 @@ def _heat(panel: Heat, small: bool) -> Drawing:
             axes.invert_yaxis()
 
     return Drawing(wide, high + (0.0 if upright else 0.05 * longest) + LINE * (len(below) - 1), draw)
-
-
-def _with_small_parts_joined(panel: Heat) -> Heat:
-    """If a heat map has sums, keep its `MAX_BARS` largest rows and columns, and merge the others into one of each."""
-    if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MAX_BARS:
-        return panel
-    values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
-    rows, values = largest_writers_and_rest(list(panel.rows), values, MAX_BARS, panel.others[0])
-    columns, turned = largest_writers_and_rest(list(panel.columns), values.T, MAX_BARS, panel.others[1])
-    sums = replace(panel.sums, rows=turned.sum(0).tolist(), columns=turned.sum(1).tolist())
-    return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
 def _thinned_names(names: Sequence[str], room: int | float) -> list[str]:

@@ -211,9 +211,8 @@ class Heat(Panel):
     """A heat map. axes: the names of the two axes. values: [row][column]. signed: a colour for each sign.
 
     largest: the value of the darkest colour, None for the largest value. said: a sentence for each cell, if row, column
-    and number are not enough. sums: the sums of rows and columns. If given, a figure merges the smallest rows and
-    columns. behind: the components of each cell. others: how many rows and columns are already merged into the last
-    row and column. upwards: a figure has the first row at the bottom.
+    and number are not enough. sums: the sums of rows and columns. behind: the components of each cell.
+    upwards: a figure has the first row at the bottom.
     written: names that a figure prints in cells instead of numbers. strong: cells with bold names.
     grey: cells (row, column) in grey, which the note explains. under: the name of the heat map (of ink, 0 to 1) that a
     page shows as an image under this one. If it is this panel's name, this panel is that image.
@@ -233,7 +232,6 @@ class Heat(Panel):
     sums: Sums | None = None
     behind: Behind | None = None
     over: Over | None = None
-    others: tuple[int, int] = (0, 0)
     upwards: bool = False
     written: Sequence[Sequence[str]] | None = None
     strong: Sequence[tuple[int, int]] = ()

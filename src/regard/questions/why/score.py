@@ -82,7 +82,6 @@ def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn
     """Return a grid of all pairs of components. same: the groupings that share this grid. drawn: whether to plot it."""
     difference = _score_less_other_keys(answer)
     queries, keys, scores = difference.table(same[0][0])
-    others = [len(names) - MAX_GRID_PARTS + 1 if len(names) > MAX_GRID_PARTS else 0 for names in (queries, keys)]
     queries, scores = largest_writers_and_rest(queries, scores, MAX_GRID_PARTS)
     keys, across = largest_writers_and_rest(keys, scores.T, MAX_GRID_PARTS)
     scores = across.T
@@ -94,7 +93,7 @@ def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn
     return Heat(
         name=same[0][1], title=f"Score from {quoted(answer.query)} to {quoted(answer.key)} in {head}, {by}",
         note=f"Each cell is a component of the query times a component of the key. {caption}",
-        caption=caption, others=(others[0], others[1]),
+        caption=caption,
         rows=[short_score_part_name(name) for name in queries], columns=[short_score_part_name(name) for name in keys],
         values=scores.tolist(), signed=True, unit="score", picture=drawn, tab=TAB, unbounded=True,
         axes=(f"components of {quoted(answer.query)} (query)", f"components of {quoted(answer.key)} (key){less}"),
