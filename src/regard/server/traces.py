@@ -45,7 +45,7 @@ from regard.text.tokens import Token, check_text, count_tokens
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import page_as_seen
-from regard.web.assemble import Choice, Opening, title_of, told_token
+from regard.web.assemble import Choice, title_of, told_token
 from regard.web.call import OVERVIEWS, CallName
 from regard.web.html_file import page_beside
 from regard.web.numbers import Data
@@ -240,7 +240,7 @@ def experiment_page(model: Model, query: ExperimentRequest, limits: Limits, task
     answer = question.answer(model, traces, progress)
     if len(traces) > 1:
         return CachedPage(answer.page())
-    return CachedPage(page_beside(answer, traces, Choice(limit=limits.kept), Opening()))
+    return CachedPage(page_beside(answer, traces, Choice(limit=limits.kept)))
 
 
 def interventions(model: Model, query: TraceRequest | GenerationRequest) -> list[Intervention]:

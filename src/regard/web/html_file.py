@@ -20,7 +20,7 @@ from regard.errors import RegardError
 from regard.files import read_regular, whole
 from regard.text.quoting import text_with_control_pictures
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import LIMIT, Choice, Opening, check_page_size, page_of
+from regard.web.assemble import LIMIT, Choice, check_page_size, page_of
 from regard.web.numbers import Data
 from regard.web.page import HasPage, Page
 
@@ -143,10 +143,10 @@ def join_pages_into_one(pages: Sequence[Page]) -> Page:
     return page
 
 
-def page_beside(answer: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
+def page_beside(answer: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice) -> Page:
     """Build a page with an answer's panels and the attention of its texts (`page_of`). It opens at the answer."""
     of_answer = answer.page()
-    page = page_of(traces, choice, opening, title=of_answer.title, findings=of_answer.findings)
+    page = page_of(traces, choice, title=of_answer.title, findings=of_answer.findings)
     page.opening["view"] = f"panel {len(page.panels)}"
     add_panels(page, [of_answer], sentences=False)
     return page
