@@ -143,9 +143,8 @@ def compare(
         trace = traced(opened, inputs)
     except RegardError as error:
         return "refused", str(error).removeprefix(f"model {family!r}: "), None
-    ours = trace.as_transformers(attentions=True)
     weights, between, result = (
-        _difference(ours, *each) for each in ((expected, WEIGHTS), (expected, STATES), (plain, RESULT))
+        _difference(trace, *each) for each in ((expected, WEIGHTS), (expected, STATES), (plain, RESULT))
     )
     if weights is None:
         return "unfit", "its eager attention gives no weights to compare with", None

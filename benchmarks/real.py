@@ -86,14 +86,13 @@ def measured(name: str, source: Any) -> list[str]:
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(rounding)} | |"]
     trace = opened.trace(TEXT, target=target)
     last = _ends(trace)[1]
-    ours = trace.as_transformers(attentions=True)
     seen = last.logits if last.logits is not None else last.last_hidden_state
     numbers = [
-        _number(ours, own, WEIGHTS),
-        _number(ours, own, STATES),
+        _number(trace, own, WEIGHTS),
+        _number(trace, own, STATES),
         float((seen - _result(plain)).abs().max()) / max(1.0, float(seen.abs().max())),
     ]
-    numbers += [_number(ours, exact, WEIGHTS), _number(ours, exact, STATES), trace.status.difference]
+    numbers += [_number(trace, exact, WEIGHTS), _number(trace, exact, STATES), trace.status.difference]
     return [*rows, f"| | | trace | {_row(numbers)} |"]
 
 

@@ -65,7 +65,6 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.trace.attention[3, 0, 0], r"attention\[3, 0, 0\]: needs a layer, or a layer and one of its calls"),
     (lambda g: g.trace.hidden_states[0:2] and g.trace[0:2], r"trace\[...\]: got slice, expected a word, an occurrence"),
     (lambda g: g.trace[1.5], r"trace\[...\]: got float, expected a word"),
-    (lambda g: g.trace.as_transformers(attentions="x"), "as_transformers: attentions: got 'x', expected True, False"),
     (lambda g: g.model.trace("a", window="x"), "window: got 'x', expected a whole number of tokens"),
     (lambda g: g.model.trace("a b c d", window=6, stride=1.5), "stride: got 1.5, expected a whole number of tokens"),
     (lambda g: g.model.trace("a", layers=1.5), "layers: got 1.5, expected whole numbers"),

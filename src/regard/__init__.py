@@ -65,8 +65,6 @@ ABOVE |= {  # functions of higher modules, which low classes call through `lazy.
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",
     "generated_parts": "regard.views.show",
-    "output_of": "regard.trace.transformers_output",
-    "output_of_pair": "regard.trace.transformers_output",
     "parts_html": "regard.display.notebook",
     "plain_text_of_parts": "regard.display.terminal_parts",
     "read_images": "regard.vision.read",

@@ -122,7 +122,7 @@ def test_a_pair_that_reports_its_weights_has_those_of_its_decoder_too() -> None:
     model, inputs = make("fsmt")  # no module of a list gives its states
     own, _ = families.eager(model, inputs)
     trace = families.traced(Model(model, None, name="fsmt"), inputs)
-    found = largest_difference(trace.as_transformers(attentions=True), own, WEIGHTS)
+    found = largest_difference(trace, own, WEIGHTS)
     assert found is not None
     assert found[0] < 1e-5
     assert len(trace.decoder.attention) == len(trace.decoder.cross) == 2

@@ -74,8 +74,6 @@ class ShownTrace(Shown):
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
-    import regard.trace.transformers_output
-
     StateSubset = LayerSubset[Vectors]
     Maps = Layers[LabelledMap] | LayerSubset[LabelledMap]
     Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
@@ -223,16 +221,6 @@ class Trace(_Kept):
         """
         return find_word(self.text, self.tokens, word)
 
-    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
-        """Return the output of the transformers model: hidden states and dense attentions, with a batch axis.
-
-        attentions: whether to compute the dense weights, H × L × S numbers per layer. None: only up to 1 GiB.
-
-        Raises:
-            RegardError: the trace doesn't have all layers, or attentions is None and the weights exceed 1 GiB.
-        """
-        return from_above("output_of")(self, attentions)
-
 
 @dataclass
 class PairTrace(_Kept):
@@ -259,13 +247,6 @@ class PairTrace(_Kept):
     def status(self) -> Status:
         """The merged status of both sides, as a new object."""
         return merge_statuses(self.encoder.status, self.decoder.status)
-
-    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":
-        """Return the output of the transformers model: both sides' hidden states and attentions, with a batch axis.
-
-        For arguments and errors, see `Trace.as_transformers`.
-        """
-        return from_above("output_of_pair")(self, attentions)
 
 
 def is_causal(trace: Trace) -> bool:

@@ -219,8 +219,7 @@ def _allowed(reading: CheckedInput, lower: float, rounding: float | None) -> flo
 def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), outputs: Any = ()) -> Iterator[Result]:
     """Compare traces with passes of the model's own code. traces, outputs: used instead of the readings'."""
     for item, trace, expected in zip_longest(readings, traces, outputs):
-        actual = (trace or item.trace).as_transformers(attentions=fields is WEIGHTS)
-        if difference := largest_difference(actual, expected or item.output, fields):
+        if difference := largest_difference(trace or item.trace, expected or item.output, fields):
             allowed = _allowed(item, TOLERANCE if fields is WEIGHTS else VECTOR_TOLERANCE, _rounding(item, fields))
             yield Result("", difference[0], allowed, f"{difference[1]} of {item.size} tokens")
 

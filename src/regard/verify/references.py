@@ -24,24 +24,27 @@ from regard.models.inputs import read_inputs
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
-# output fields of transformers models and of `as_transformers`
+# output fields of transformers models
 WEIGHTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
 RESULT = ("last_hidden_state", "logits")
 
 
 def largest_difference(actual: Any, expected: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
-    """Return the largest difference of two outputs in some fields, and its position. None if `expected` lacks them.
+    """Return the largest difference in some fields, and its position. None if `expected` lacks these fields.
 
-    A difference is relative to the tensor's largest absolute value if that is above 1. NaN counts as infinite.
+    actual: a trace or a model's output. expected: a model's output. A difference is relative to the tensor's largest
+    absolute value if that is above 1. NaN counts as infinite.
     """
     results: list[tuple[float, str]] = []
     for name in fields:
-        tensors, others = field_tensors(actual, name), field_tensors(expected, name)
-        tensors = tensors[:: max(1, len(tensors) // max(1, len(others)))]  # `others` has only a layer's first call
-        if others and len(tensors) != len(others):
+        if not (others := field_tensors(expected, name)):
+            continue
+        tensors = field_tensors(actual, name)
+        tensors = tensors[:: max(1, len(tensors) // len(others))]  # `others` has only a layer's first call
+        if len(tensors) != len(others):
             raise RegardError(f"its own code returns {len(others)} {name}, {len(tensors)} were traced")
-        for n, (tensor, other) in enumerate(zip(tensors, others, strict=False)):
+        for n, (tensor, other) in enumerate(zip(tensors, others, strict=True)):
             if tensor.shape != other.shape:
                 return (math.inf, f"{name}[{n}]: shapes differ")
             differences = (tensor.to(other.device) - other).abs().nan_to_num(math.inf)
@@ -53,9 +56,21 @@ def largest_difference(actual: Any, expected: Any, fields: tuple[str, ...]) -> t
 
 def field_tensors(output: Any, name: str) -> list[Tensor]:
     """Return a field's tensors with a batch axis, without the last state, which may be before or after a norm."""
-    field = getattr(output, name, None)
+    field = _trace_field(output, name) if isinstance(output, (Trace, PairTrace)) else getattr(output, name, None)
     tensors = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
     return tensors[:-1] if name in STATES else tensors
+
+
+def _trace_field(trace: Trace | PairTrace, name: str) -> Any:
+    """Return the values of a trace that transformers calls `name`, with a batch axis."""
+    side = trace.sides[0 if name.startswith("encoder_") else -1]
+    if name in WEIGHTS:
+        maps = side.cross if name == "cross_attentions" else side.attention
+        return tuple(maps[call].dense()[None] for call in call_numbers(maps))
+    if name in STATES:
+        return tuple(state[None] for state in side.hidden_states)
+    value = getattr(side, name)
+    return None if value is None else value[None]
 
 
 class ComparedLayer(NamedTuple):
