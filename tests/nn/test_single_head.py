@@ -21,8 +21,7 @@ SQUARES = [torch.eye(6)] * 3
     [
         lambda: SelfAttention.from_weights(*SQUARES, convention="W @ x"),
         lambda: CrossAttention.from_weights(*SQUARES, convention="W @ x"),
-        lambda: MultiHeadAttention.from_torch(TORCHS),
-        lambda: MultiHeadAttention.from_torch(WIDE_TORCHS),
+        lambda: MultiHeadAttention.from_weights(*SQUARES, torch.eye(6), heads=3, convention="W @ x"),
         lambda: from_transformers(LLAMA),
     ],
 )
@@ -34,8 +33,6 @@ def test_copied_weights_leave_random_numbers_alone(make: Callable[[], nn.Module]
     assert all(each.device.type == "cpu" and each.requires_grad for each in made.parameters())
 
 
-TORCHS = nn.MultiheadAttention(6, 3)
-WIDE_TORCHS = nn.MultiheadAttention(6, 3, kdim=5, vdim=4, bias=False)
 LLAMA = LlamaModel(LlamaConfig(vocab_size=7, hidden_size=6, intermediate_size=5, num_hidden_layers=1,
                                num_attention_heads=3, max_position_embeddings=8))  # fmt: skip
 

@@ -19,7 +19,7 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.checks import arguments_named, check_integer
 from regard.nn.positions import Positions
-from regard.nn.single_head import as_linear_weights, check_layer_input
+from regard.nn.single_head import as_linear_weights, check_input_width, check_layer_input
 
 
 class KeyValueCache:
@@ -93,13 +93,11 @@ class MultiHeadAttention(nn.Module):
         d_k: int | None = None,
         d_v: int | None = None,
         d_context: int | None = None,
-        d_values: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         scale: float | None = None,
         softcap: float | None = None,
         positions: Positions | None = None,
-        batch_first: bool = True,
         path: str = "",
     ) -> None:
         """Build the four projections.
@@ -107,13 +105,11 @@ class MultiHeadAttention(nn.Module):
         Args:
             key_heads: G, the number of key and value heads. Default: heads.
             d_k: width of a head's queries and keys. Default: d_model / heads. d_v: width of its values. Default: d_k.
-            d_context: width of the input of the keys. Default: d_model. d_values: width of the input of the values.
-                Default: d_context.
+            d_context: width of the input of the keys and values. Default: d_model.
             bias: whether the projections have a bias.
             dropout: of the weights, while training.
             scale, softcap: as in `regard.attend`.
             positions: the positional encoding, from `regard.nn.positions` or your own `Positions`.
-            batch_first: False if inputs are (L, B, d_model).
             path: the path of its recorded calls, inside the enclosing scopes.
 
         Raises:
@@ -131,19 +127,17 @@ class MultiHeadAttention(nn.Module):
         d_k = d_model // heads if d_k is None else d_k
         d_v = d_k if d_v is None else d_v
         d_context = d_model if d_context is None else d_context
-        d_values = d_context if d_values is None else d_values
-        for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context), ("d_values", d_values)):
+        for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context)):
             check_integer(name, width)
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
         if positions is not None and not isinstance(positions, Positions):
             raise TypeError(f"positions: got {type(positions).__name__}, expected one of regard.nn.positions")
         self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
-        self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
-        self.path = path
+        self.dropout, self.scale, self.softcap, self.path = dropout, scale, softcap, path
         self.query = nn.Linear(d_model, heads * d_k, bias)
         self.key = nn.Linear(d_context, key_heads * d_k, bias)
-        self.value = nn.Linear(d_values, key_heads * d_v, bias)
+        self.value = nn.Linear(d_context, key_heads * d_v, bias)
         self.output = nn.Linear(heads * d_v, d_model, bias)
         self.positions = positions
 
@@ -168,6 +162,7 @@ class MultiHeadAttention(nn.Module):
             ValueError: the widths aren't multiples of heads, or W_O doesn't fit.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
+        check_input_width("value", value, key)
         output = output.mT if convention == "x @ W" else output
         if query.shape[0] % heads or value.shape[0] % heads:
             raise ValueError(f"heads: got {heads}, expected a divisor of {query.shape[0]} and {value.shape[0]}")
@@ -177,50 +172,17 @@ class MultiHeadAttention(nn.Module):
         with torch.device("meta"):  # draws no random numbers
             layer = cls(
                 d_model=query.shape[1], heads=heads, d_k=query.shape[0] // heads, d_v=value.shape[0] // heads,
-                d_context=key.shape[1], d_values=value.shape[1], bias=False,
+                d_context=key.shape[1], bias=False,
             )  # fmt: skip
         parts = (layer.query, layer.key, layer.value, layer.output)
         for part, weight in zip(parts, (query, key, value, output), strict=True):
             part.weight = nn.Parameter(weight.detach().clone())
         return layer
 
-    @classmethod
-    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """Make the same layer from copies of torch's parameters. `masks_from_torch` converts its masks.
-
-        For queries that can't attend to any key, torch's module returns NaN, but this layer's heads return 0.
-
-        Raises:
-            TypeError: the module isn't an nn.MultiheadAttention.
-            ValueError: it uses bias_k and bias_v or add_zero_attn, which add keys without a token.
-        """
-        if not isinstance(module, nn.MultiheadAttention):
-            raise TypeError(f"module: got {type(module).__name__}, expected a torch.nn.MultiheadAttention")
-        if module.bias_k is not None or module.bias_v is not None:
-            raise ValueError("module: bias_k and bias_v (add_bias_kv=True) are not supported")
-        if module.add_zero_attn:
-            raise ValueError("module: add_zero_attn=True is not supported")
-        with torch.device("meta"):  # draws no random numbers
-            layer = cls(
-                d_model=module.embed_dim, heads=module.num_heads, d_context=module.kdim, d_values=module.vdim,
-                bias=module.in_proj_bias is not None, dropout=module.dropout, batch_first=module.batch_first,
-            )  # fmt: skip
-        parts = (layer.query, layer.key, layer.value, layer.output)
-        separate = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-        weights = separate if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
-        biases = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
-        for part, weight, bias in zip(
-            parts, (*weights, module.out_proj.weight), (*biases, module.out_proj.bias), strict=True
-        ):
-            part.weight = nn.Parameter(weight.detach().clone())
-            part.bias = None if bias is None else nn.Parameter(bias.detach().clone())
-        return layer.train(module.training)
-
     def forward(
         self,
         x: Float[Tensor, "..."],
         context: Float[Tensor, "..."] | None = None,
-        values: Float[Tensor, "..."] | None = None,
         *,
         mask: Bool[Tensor, "..."] | Mask | None = None,
         bias: Float[Tensor, "..."] | None = None,
@@ -234,8 +196,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: input of the queries, (B, L, d_model) or (L, d_model).
-            context: input of the keys, (B, S, d_context). Default: x.
-            values: input of the values, (B, S, d_values). Default: the context.
+            context: input of the keys and values, (B, S, d_context). Default: x.
             mask, bias, causal, window: as in `regard.attend`. True means "may attend".
             positions: of x's tokens, (L,) or (B, L). Default: continue those in the cache. Positions of a context
                 start at 0.
@@ -248,12 +209,9 @@ class MultiHeadAttention(nn.Module):
         is_self = context is None
         if cache is not None and not is_self:
             raise ValueError("cache: works for self-attention only: leave out context")
-        x = self._batch_first(x)
-        context = x if context is None else self._batch_first(context)
-        values = context if values is None else self._batch_first(values)
+        context = x if context is None else context
         check_layer_input("x", x, self.query.in_features)
         check_layer_input("context", context, self.key.in_features, x)
-        check_layer_input("values", values, self.value.in_features, x)
         if positions is None:
             start = 0 if cache is None else len(cache)
             positions = torch.arange(start, start + x.shape[-2], device=x.device)
@@ -263,7 +221,7 @@ class MultiHeadAttention(nn.Module):
         key_positions = positions if is_self else torch.arange(context.shape[-2], device=context.device)
         query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)  # (…, H, L, d_k)
         key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)  # (…, G, S, d_k)
-        value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)  # (…, G, S, d_v)
+        value = self.value(context).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)  # (…, G, S, d_v)
         if self.positions is not None:
             query, key = self.positions.rotate(query, positions), self.positions.rotate(key, key_positions)
         if cache is not None:
@@ -289,56 +247,5 @@ class MultiHeadAttention(nn.Module):
             )
         context, weights = result.output.transpose(-3, -2).flatten(-2), result.weights  # (…, L, H · d_v)
         del result  # free the output, which is large for long texts and was copied
-        output = self._batch_first(self.output(context))
+        output = self.output(context)
         return (output, weights) if return_attention else output
-
-    def _batch_first(self, x: Tensor) -> Tensor:
-        """Swap (L, B, ·) and (B, L, ·) unless the layer's inputs are batch-first."""
-        return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
-
-
-def masks_from_torch(
-    attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int, shape: tuple[int, ...] = ()
-) -> dict[str, Tensor | None]:
-    """Convert the masks of nn.MultiheadAttention to `mask` and `bias`.
-
-    In torch's masks, True means "may NOT attend", and a floating-point mask is added to the scores.
-
-    Args:
-        attn_mask: (L, S) or (B · heads, L, S).
-        key_padding_mask: (B, S), or (S,) without a batch. Then an attn_mask with three axes is (heads, L, S).
-        heads: the layer's number of heads.
-        shape: of the call, (B, L, S), or (L, S) without a batch. As in torch, masks must match it without broadcasting.
-            Without a shape, they must match each other.
-
-    Raises:
-        ValueError: torch's module doesn't support the shape or dtype.
-    """
-    known = {"H": heads, **dict(zip("SLB", shape[::-1], strict=False))}
-    if len(shape) == 2 or (key_padding_mask is not None and key_padding_mask.ndim == 1):
-        known.setdefault("B", 1)
-    mask: Tensor | None = None
-    bias: Tensor | None = None
-    for name, tensor, needed in (
-        ("key_padding_mask", key_padding_mask, "(B, S), or (S,) without a batch"),
-        ("attn_mask", attn_mask, f"(L, S) or (B · {heads}, L, S)"),
-    ):
-        if tensor is None:
-            continue
-        if tensor.dtype != torch.bool and not tensor.is_floating_point():
-            raise ValueError(f"{name}: got {tensor.dtype}, expected bool or a floating-point dtype")
-        actual, sizes = tuple(tensor.shape), ", ".join(f"{axis} = {known[axis]}" for axis in "BLS" if axis in known)
-        if name == "attn_mask":
-            split = len(actual) == 3 and actual[0] % heads == 0
-            tensor = tensor.unflatten(0, (actual[0] // heads, heads)) if split else tensor
-            fits, axes = split or len(actual) == 2, "BHLS" if split else "LS"
-        else:
-            fits, axes = len(actual) in ((len(shape) - 1,) if shape else (1, 2)), "BS"[-len(actual) :]
-        if not fits or any(known.setdefault(axis, n) != n for axis, n in zip(axes, tensor.shape, strict=True)):
-            raise ValueError(f"{name}: got shape {actual}, expected {needed}{sizes and f', with {sizes}'}")
-        tensor = tensor[:, None, None, :] if axes == "BS" else tensor
-        if tensor.dtype == torch.bool:
-            mask = ~tensor if mask is None else mask & ~tensor
-        else:
-            bias = tensor if bias is None else bias + tensor
-    return {"mask": mask, "bias": bias}

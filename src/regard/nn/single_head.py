@@ -79,10 +79,8 @@ class SelfAttention(_OneHead):
             ValueError: the convention is unknown, or the shapes of the matrices don't match.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
-        for name, weight in (("key", key), ("value", value)):
-            if weight.shape[1] != query.shape[1]:
-                width, needed = weight.shape[1], query.shape[1]
-                raise ValueError(f"{name}: got weights for inputs of width {width}, expected {needed}; {TRY_OTHER}")
+        check_input_width("key", key, query)
+        check_input_width("value", value, query)
         return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -116,9 +114,7 @@ class CrossAttention(_OneHead):
             query, key, value, convention: as in `SelfAttention.from_weights`, with the same errors.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
-        if value.shape[1] != key.shape[1]:
-            width, needed = value.shape[1], key.shape[1]
-            raise ValueError(f"value: got weights for inputs of width {width}, expected {needed}; {TRY_OTHER}")
+        check_input_width("value", value, key)
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -156,6 +152,14 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     if matrices[1].shape[0] != matrices[0].shape[0]:
         raise ValueError(f"key: got weights for width {matrices[1].shape[0]}, expected {matrices[0].shape[0]}")
     return matrices
+
+
+def check_input_width(name: str, weight: Tensor, like: Tensor) -> None:
+    """Raise ValueError unless two (out, in) matrices are for inputs of the same width."""
+    if weight.shape[1] != like.shape[1]:
+        raise ValueError(
+            f"{name}: got weights for inputs of width {weight.shape[1]}, expected {like.shape[1]}; {TRY_OTHER}"
+        )
 
 
 def check_layer_input(name: str, x: Any, width: int, like: Tensor | None = None) -> None:
