@@ -5,10 +5,8 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaModel
 
 import regard
-from regard.nn.from_transformers import from_transformers
 from regard.nn.multihead import MultiHeadAttention
 from regard.nn.single_head import CrossAttention, SelfAttention
 from tests.attention.cases import random
@@ -22,7 +20,6 @@ SQUARES = [torch.eye(6)] * 3
         lambda: SelfAttention.from_weights(*SQUARES, convention="W @ x"),
         lambda: CrossAttention.from_weights(*SQUARES, convention="W @ x"),
         lambda: MultiHeadAttention.from_weights(*SQUARES, torch.eye(6), heads=3, convention="W @ x"),
-        lambda: from_transformers(LLAMA),
     ],
 )
 def test_copied_weights_leave_random_numbers_alone(make: Callable[[], nn.Module]) -> None:
@@ -31,10 +28,6 @@ def test_copied_weights_leave_random_numbers_alone(make: Callable[[], nn.Module]
     made = make()
     assert torch.equal(torch.get_rng_state(), before)
     assert all(each.device.type == "cpu" and each.requires_grad for each in made.parameters())
-
-
-LLAMA = LlamaModel(LlamaConfig(vocab_size=7, hidden_size=6, intermediate_size=5, num_hidden_layers=1,
-                               num_attention_heads=3, max_position_embeddings=8))  # fmt: skip
 
 
 def test_the_two_conventions_are_one_layer() -> None:

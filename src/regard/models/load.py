@@ -47,8 +47,8 @@ from regard.models.read_checkpoint import (
     read_checkpoint,
     why_model_not_loaded,
 )
+from regard.nn.bert import read_bert
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
-from regard.nn.from_transformers import read_bert
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_bert_tokenizer, read_tokenizer
 from regard.text.tokens import tokenizer_errors

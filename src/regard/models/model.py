@@ -26,8 +26,8 @@ from regard.lazy import from_above
 from regard.models.inputs import GenerateOptions, TraceInputs, TraceOptions, read_inputs
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
+from regard.nn.bert import bert_names
 from regard.nn.folder import save_model
-from regard.nn.from_transformers import bert_names
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.trace.trace import PairTrace, Trace

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from regard.nn import bert as bert
     from regard.nn import config as config
     from regard.nn import decoding as decoding
     from regard.nn import folder as folder
-    from regard.nn import from_transformers as from_transformers
     from regard.nn import layer as layer
     from regard.nn import multihead as multihead
     from regard.nn import positions as positions

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 import regard
 from regard.errors import RegardError
 from regard.model_files.folder import default_folder
-from regard.nn.from_transformers import from_transformers
 from regard.nn.transformer import Transformer
 from regard.trace.status import DEFINITION
 from tests.support import MONEY, RIVER, make_tiny
+from tests.support.transformers_weights import with_weights_of
 
 
 def runs_on_ours(model: Any) -> bool:
@@ -107,7 +107,7 @@ def tiny(name: str, **changes: Any) -> Any:
 
 def compare(model: Any, **inputs: torch.Tensor) -> Any:
     """Both models on the same ids; padding tokens are not compared."""
-    ours = from_transformers(model)
+    ours = with_weights_of(model)
     with torch.no_grad():
         theirs, got = model(**inputs, output_hidden_states=True), ours(**inputs)
     last = theirs.last_hidden_state if hasattr(theirs, "last_hidden_state") else theirs.hidden_states[-1]
@@ -147,21 +147,11 @@ def test_their_options(name: str, changes: dict[str, Any]) -> None:
     assert (ours.head.weight is ours.embedding.weight) == tied
 
 
-def test_the_copy_is_ones_own() -> None:
-    model, ids = tiny("GPT2LMHeadModel"), torch.arange(1, 12)[None]
-    before = from_transformers(model)(ids).logits
-    ours = from_transformers(model)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        assert torch.equal(ours(ids).logits, before)
-
-
 def test_minilm_with_our_parts(minilm: Any) -> None:
     """The real thing: the default model's trace, once by its own code and once by ours."""
     model = transformers.AutoModel.from_pretrained(default_folder(), dtype=torch.float32).eval()
     compare(model, **minilm.tokenizer([RIVER, "bank"], return_tensors="pt", padding=True))
-    theirs, ours = minilm.trace(RIVER), regard.load(from_transformers(model), tokenizer=minilm.tokenizer).trace(RIVER)
+    theirs, ours = minilm.trace(RIVER), regard.load(with_weights_of(model), tokenizer=minilm.tokenizer).trace(RIVER)
     assert ours.tokens == theirs.tokens
     for name in ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), rtol=0, atol=1e-4)
@@ -179,25 +169,3 @@ def test_stories_with_our_parts(stories) -> None:
     told = regard.load(ours, tokenizer=tokenizer).generate(text, max_new_tokens=30)
     assert told.text == stories.generate(text, max_new_tokens=30).text
     assert told.trace.status.difference < 5e-6
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "says"),
-    [
-        ("BertForSequenceClassification", {}, "got a BertForSequenceClassification, expected one of BertModel"),
-        ("BertModel", {"is_decoder": True}, "is_decoder or add_cross_attention=True"),
-        ("BertModel", {"hidden_act": "mish"}, "activation='mish'"),
-        ("GPT2Model", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),
-        ("GPT2Model", {"embd_pdrop": 0.3}, "embd_pdrop='0.3 beside resid_pdrop=0.1'"),
-        ("LlamaModel", {"attention_bias": True}, "attention_bias='True beside mlp_bias=False'"),
-        (
-            "LlamaModel",
-            {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}},
-            "rope_parameters={'",
-        ),
-    ],
-    ids=str,
-)
-def test_what_has_no_counterpart_is_refused(name: str, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(regard.RegardError, match=says):
-        from_transformers(tiny(name, **changes))
