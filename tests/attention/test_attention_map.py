@@ -167,26 +167,26 @@ def test_dense_of_given_weights_and_of_other_dtypes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "error", "needed"),
+    ("index", "needed"),
     [
-        ((0, 0, 0, 0, 0), IndexError, "an attention map of 4 axes (2, 6, 7, 11) got 5 indices"),
-        ((..., ...), IndexError, "an index may hold one '...' only"),
-        (2, IndexError, "index 2 is out of range for axis 0 of size 2 (range: -2 to 1)"),
-        ((0, 0, -8), IndexError, "index -8 is out of range for axis 2 of size 7"),
-        ((..., [0, 11]), IndexError, "index 11 is out of range for axis 3 of size 11"),
-        ((..., [True, False]), IndexError, "axis 3 has size 11 and got a boolean index of shape (2,)"),
-        ("a", TypeError, "axis 0 got 'a': an index can have integers"),
-        (1.0, TypeError, "axis 0 got 1.0"),
-        (True, TypeError, "axis 0 got True"),
-        ((0, [1.5]), TypeError, "axis 1 got an index of torch.float32, expected integers or booleans"),
-        ((0, ["a"]), TypeError, "axis 1 got ['a'], which isn't a vector"),
-        ((0, [[0], [1, 2]]), TypeError, "axis 1 got"),
+        ((0, 0, 0, 0, 0), "an attention map of 4 axes (2, 6, 7, 11) got 5 indices"),
+        ((..., ...), "an index may hold one '...' only"),
+        (2, "index 2 is out of bounds for axis 0 with size 2"),
+        ((0, 0, -8), "index -8 is out of bounds for axis 2 with size 7"),
+        ((..., [0, 11]), "index 11 is out of bounds for axis 3 with size 11"),
+        ((..., [True, False]), "along axis 3; size of axis is 11 but size of corresponding boolean axis is 2"),
+        ("a", "only integers, slices"),
+        (1.0, "only integers, slices"),
+        (True, "axis 0 got True: expected integers, slices"),
+        ((0, [1.5]), "only integers, slices"),
+        ((0, ["a"]), "only integers, slices"),
+        ((0, torch.tensor([1.5])), "arrays used as indices must be of integer"),
     ],
 )
-def test_an_index_that_makes_no_sense(index: Any, error: type[Exception], needed: str) -> None:
-    with pytest.raises(error, match=re.escape(needed)):
+def test_an_index_that_makes_no_sense(index: Any, needed: str) -> None:
+    with pytest.raises(IndexError, match=re.escape(needed)):
         some_map()[index]
-    with pytest.raises(error, match=re.escape(needed)):
+    with pytest.raises(IndexError, match=re.escape(needed)):
         some_map().scores[index]
 
 

@@ -91,7 +91,7 @@ def test_all_else_is_the_maps_own(trace: Any) -> None:
     assert torch.equal(weights.statistics().keys, plain.statistics().keys)
     assert (weights.shape, len(weights)) == (plain.shape, 12)
     assert repr(weights) == repr(plain).replace("Attention", "Labelled")
-    with pytest.raises(IndexError, match="out of range for axis 1"):
+    with pytest.raises(IndexError, match="out of bounds for axis 1"):
         weights[0, 99]
 
 
@@ -143,7 +143,7 @@ def test_what_is_no_word_of_the_text_is_refused(trace: Any, twice: Any) -> None:
     for index in (("bank", "river", 3), (0, 1, "bank", 2), (..., "bank"), ("bank", None)):
         with pytest.raises(RegardError, match=needs):
             weights[index]
-    with pytest.raises(IndexError, match="index 99 is out of range for axis 2"):
+    with pytest.raises(IndexError, match="index 99 is out of bounds for axis 2"):
         weights["bank", 99]
     for number in (9, -10):
         with pytest.raises(IndexError, match=f"token {number} is out of range: the text has tokens 0 to 8") as caught:

@@ -157,7 +157,7 @@ class AttentionMap(Showable):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
-        """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
+        """Compute the weights of a region, numpy-style. Raises IndexError for a wrong index, as numpy does."""
         return self._region(index, self._weights_tile)
 
     def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> "NDArray[Any]":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -180,49 +180,29 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
             continue
         axis, size = len(ranges), shape[len(ranges)]
         if isinstance(part, slice):
-            start, stop, step = part.indices(size)
-            run = range(start, stop, step)
-            positions = None if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
-            ranges.append(slice(start, start + len(run)) if positions is None else positions)
+            run = range(*part.indices(size))
+            vector = None if run.step == 1 else torch.tensor(run, dtype=torch.long, device=device)
+            ranges.append(slice(run.start, run.start + len(run)) if vector is None else vector)
             finish.append(slice(None))
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
-            position = _map_position_in_range(int(part), axis, size)
-            ranges.append(slice(position, position + 1))
+            continue
+        selected = _selected_positions(part, axis, size)
+        if selected.ndim == 0:
+            ranges.append(slice(int(selected), int(selected) + 1))
             finish.append(0)
         else:
-            unique, inverse = _map_index_vector(part, axis, size, device).unique(return_inverse=True)
+            unique, inverse = torch.as_tensor(selected, device=device).unique(return_inverse=True)
             ranges.append(unique)
             finish.append(inverse)
     return ranges, tuple(finish)
 
 
-def _map_index_vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
-    if not isinstance(part, (list, tuple, range, np.ndarray, Tensor)):
-        raise TypeError(
-            f"axis {axis} got {part!r}: an index can have integers, slices, '...', None and integer or boolean vectors"
-        )
-    try:
-        vector = torch.as_tensor(part if isinstance(part, (np.ndarray, Tensor)) else list(part), device=device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"axis {axis} got {part!r}, which isn't a vector of integers or booleans") from error
-    if vector.dtype == torch.bool:
-        if vector.shape != (size,):
-            raise IndexError(f"axis {axis} has size {size} and got a boolean index of shape {tuple(vector.shape)}")
-        return vector.nonzero()[:, 0]
-    if vector.numel() == 0:
-        return vector.long()
-    if vector.is_floating_point() or vector.is_complex():
-        raise TypeError(f"axis {axis} got an index of {vector.dtype}, expected integers or booleans")
-    for position in (int(vector.min()), int(vector.max())):
-        _map_position_in_range(position, axis, size)
-    return torch.where(vector < 0, vector + size, vector).long()
-
-
-def _map_position_in_range(position: int, axis: int, size: int) -> int:
-    if not -size <= position < size:
-        span = f"{-size} to {size - 1}" if size else "empty"
-        raise IndexError(f"index {position} is out of range for axis {axis} of size {size} (range: {span})")
-    return position % size
+def _selected_positions(part: Any, axis: int, size: int) -> Int[np.ndarray, "..."]:
+    """Return the positions that an integer or vector selects. NumPy checks it, and its errors name the axis."""
+    if isinstance(part, (bool, np.bool_)):
+        raise IndexError(f"axis {axis} got {part!r}: expected integers, slices, '...', None or vectors")
+    part = part.cpu().numpy() if isinstance(part, Tensor) else list(part) if isinstance(part, tuple) else part
+    positions = np.arange(size).reshape((1,) * axis + (size,))
+    return np.asarray(positions[(slice(None),) * axis + (part,)])[(0,) * axis]
 
 
 class ScoreView:

@@ -66,7 +66,7 @@ class LabelledMap(AttentionMap):
         Raises:
             RegardError: a word isn't in the text, occurs several times (the message lists the occurrences) or belongs
                 to another text, or the tokens of the queries or keys aren't known.
-            IndexError, TypeError: as a tensor would.
+            IndexError: the index is wrong, as in numpy.
         """
         parts = index if isinstance(index, tuple) else (index,)
         if not any(map(is_word, parts)):
