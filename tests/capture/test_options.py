@@ -66,7 +66,7 @@ def test_without_logits_nothing_else_changes(kind: str) -> None:
 def test_blocks_are_left_out(layers) -> None:
     opened = model("llama")
     trace, whole = opened.trace(ids=IDS, layers=layers, attention_outputs=False), opened.trace(ids=IDS)
-    assert trace.attention_outputs == ()
+    assert not trace.attention_outputs
     assert NO_OUTPUTS in trace.status.notes
     assert torch.equal(trace.attention[1].dense(), whole.attention[1].dense())
     with pytest.raises(regard.RegardError, match="doesn't contain its output projection"):

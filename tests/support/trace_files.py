@@ -14,7 +14,7 @@ from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
-from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made
+from regard.trace.layer_subset import Layers, call_numbers, calls_made
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
@@ -93,7 +93,7 @@ class Maker:
             if made == [(n, 0) for n in range(count)]:
                 return tuple(maps.values()), tuple(values.values()), tuple(blocks.values())
             named = zip(("maps", "values", "outputs"), (maps, values, blocks), strict=True)
-            first, second, third = (LayerSubset(what, count, items, made=made) for what, items in named)
+            first, second, third = (Layers(what, count, items, made=made) for what, items in named)
             return first, second, third
 
         attention, values, attention_outputs = stack(length, layers)
@@ -158,7 +158,7 @@ def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
             same_tensor(x, y)
     for name in ("attention_outputs", "cross_attention_outputs"):
         if not attention_outputs:
-            assert getattr(b, name) == ()
+            assert not getattr(b, name)
             continue
         for x, y in items(getattr(a, name), getattr(b, name)):
             same_fields(x, y)

@@ -16,7 +16,7 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.trace.labelled_map import LabelledMap, gets, gives, special_share, vector
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import Layers
 from regard.trace.trace import PairTrace
 
 TWICE = "The bank of the river is far from the bank with withdrawals."
@@ -183,7 +183,7 @@ def test_cross_attention_asks_by_a_target_word_for_a_source_word(pair: Any) -> N
 def test_a_trace_that_was_saved(pair: Any, trace: Any, tmp_path: Path) -> None:
     regard.save([trace, pair], tmp_path / "a.safetensors", layers=[1])
     opened, both = regard.open(tmp_path / "a.safetensors")
-    assert isinstance(opened.attention, LayerSubset)
+    assert isinstance(opened.attention, Layers)
     same(opened.attention[1]["withdrawals", "river"], trace.attention[1]["withdrawals", "river"])
     same(opened["bank"], trace["bank"])
     assert isinstance(both, PairTrace)

@@ -26,7 +26,6 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert trace.attention[-1] is trace.attention[5]
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
-    assert isinstance(trace.attention, tuple)
     assert trace.attentions is trace.attention
 
 

@@ -28,9 +28,9 @@ from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
+from regard.trace.layer_subset import CallNumber, Layers
 from regard.trace.status import Status
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import NONE, PairTrace, Trace
 
 OTHER_WEIGHTS = (
     "The model's attention function reports weights that don't produce its output. regard shows the weights that do."
@@ -191,7 +191,7 @@ class _Side:
             input=None if parts.input is None else parts.input[n, run],
             hidden_states=tuple(states[number] for number in sorted(states))
             if keep.layers is None
-            else LayerSubset("hidden_states", depth + 1, {k: states[k] for k in states if keep.state(k)}),
+            else Layers("hidden_states", depth + 1, {k: states[k] for k in states if keep.state(k)}),
             last_hidden_state=last_hidden_state,
             logits=own_logits,
             attention=attention,
@@ -302,15 +302,11 @@ class _Calls:
             values[number] = None if call.value is None else call.value[n, :, keys]
             if keep.attention_outputs:
                 outputs[number] = captured.attention_outputs[call.path, call.nth].crop(n, run)
-        attention_outputs = self._by_layer(names[2], outputs) if keep.attention_outputs else Layers()
+        attention_outputs = self._by_layer(names[2], outputs) if keep.attention_outputs else NONE
         return self._by_layer(names[0], maps), self._by_layer(names[1], values), attention_outputs
 
-    def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Any:
-        """Return a tuple if each layer made one call and all are kept, else a sequence that raises for missing ones."""
-        one_each = [(n, 0) for n in range(self.depth)]
-        if list(items) == one_each:
-            return tuple(items.values())
-        return LayerSubset(name, self.depth, items, made=None if list(self.made) == one_each else self.made)
+    def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Layers[Any]:
+        return Layers(name, self.depth, items, made=self.made)
 
     def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
         """Return the head outputs of calls with ablated or patched heads. None if they weren't kept."""

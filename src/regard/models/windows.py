@@ -16,7 +16,7 @@ from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import Layers
 from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, ShownTrace, Trace, is_causal
 
@@ -202,13 +202,12 @@ class WindowedTrace(ShownTrace):
         return self._join_rows(lambda trace: None if trace.logits is None or trace.logits.ndim == 1 else trace.logits)
 
     @cached_property
-    def hidden_states(self) -> tuple[Float[Tensor, "L M"], ...] | LayerSubset:
+    def hidden_states(self) -> tuple[Float[Tensor, "L M"], ...] | Layers:
         """The states between layers: hidden_states[n] enters layer n, hidden_states[n + 1] leaves it."""
         first = self.windows[0].hidden_states
-        numbers = first.kept if isinstance(first, LayerSubset) else range(len(first))
+        numbers = first.kept if isinstance(first, Layers) else range(len(first))
         items: dict[int, Any] = {n: self._join_rows(lambda trace, n=n: trace.hidden_states[n]) for n in numbers}  # type: ignore[misc]
-        subset = isinstance(first, LayerSubset)
-        return LayerSubset("hidden_states", len(first), items) if subset else tuple(items.values())
+        return Layers("hidden_states", len(first), items) if isinstance(first, Layers) else tuple(items.values())
 
     def _join_rows(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
         """Join rows of all windows into a tensor (L, …) of the whole text, or return None if windows lack them."""

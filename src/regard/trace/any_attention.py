@@ -17,6 +17,7 @@ from regard.errors import RegardError
 from regard.images import patch_tokens
 from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
+from regard.trace.layer_subset import Layers
 
 NEEDS = (
     "expected an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one "
@@ -25,7 +26,7 @@ NEEDS = (
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
 EAGER = "load a transformers model with attn_implementation='eager'"
 MAX_OTHER_TOKENS = 16  # maximum number of keys before the image patches: class token and registers
-ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
+ONE_MAP, SEVERAL = (AttentionMap, Call, Tensor, np.ndarray), (tuple, list, Layers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +75,13 @@ class PatchGrid:
 
 def is_attention(value: object) -> bool:
     """Return whether an object is attention that `plot` and pages accept, but not a trace."""
-    several = isinstance(value, tuple | list) and any(isinstance(item, (*ONE_MAP, type(None))) for item in value)
+    several = isinstance(value, SEVERAL) and any(isinstance(item, (*ONE_MAP, type(None))) for item in value)
     return several or isinstance(value, (*ONE_MAP, Calls))
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:
     """Return named maps for any attention, without computing weights. layers: None for all layers."""
-    several = isinstance(attention, tuple | list)
+    several = isinstance(attention, SEVERAL)
     items: list[tuple[str, int | None, Any]] = []
     entries = attention.values() if isinstance(attention, Calls) else attention if several else [attention]
     for n, entry in enumerate(entries):
@@ -130,7 +131,7 @@ def _as_map(where: str, attention: Any) -> AttentionMap:
         return attention.weights if isinstance(attention, Call) else attention
     if attention is None:
         raise RegardError(f"{where}it is None: {EAGER}")
-    if isinstance(attention, tuple | list):
+    if isinstance(attention, SEVERAL):
         raise RegardError(f"{where}it is a {type(attention).__name__}: generate() returns one per step, pass one step")
     if not isinstance(attention, Tensor | np.ndarray):
         raise RegardError(f"{where}got {type(attention).__name__}, {NEEDS}")

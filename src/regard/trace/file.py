@@ -22,7 +22,7 @@ from regard.tensor_file import ATTENTION, TRACE, Packer, Types, read_tensor_file
 from regard.text.tokens import ChatToken, Spelled, Token, Turn
 from regard.trace.any_attention import labelled, named_maps
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
-from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, call_numbers, calls_made, kept_numbers
+from regard.trace.layer_subset import NOT_SAVED, Layers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
@@ -190,11 +190,10 @@ class _TracePacker(Packer):
             return self._trace(name, value)
         if isinstance(value, AttentionMap):
             return self._map(name, value)
-        if isinstance(value, (Layers, LayerSubset)):
-            names = {call: f"{name}.{call[0]}" + f".{call[1]}" * (call[1] > 0) for call in call_numbers(value)}
+        if isinstance(value, Layers):
+            names = {call: f"{name}.{call[0]}" + f".{call[1]}" * (call[1] > 0) for call in value.calls}
             items = [[*call, self.pack(name_of_item, value[call])] for call, name_of_item in names.items()]
-            calls = getattr(value, "made", None)
-            return {"type": "layers", "what": value.what, "count": len(value), "made": calls, "items": items}
+            return {"type": "layers", "what": value.what, "count": len(value), "made": value.made, "items": items}
         return super().pack(name, value)
 
     def _trace(self, name: str, trace: Trace) -> dict[str, Any]:
@@ -206,20 +205,20 @@ class _TracePacker(Packer):
         notes = tuple(dict.fromkeys((*trace.status.notes, *self._notes(trace))))
         return {"type": "Trace"} | packed | {"status": self.pack(name, replace(trace.status, notes=notes))}
 
-    def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, LayerSubset[Any]]:
+    def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, Layers[Any]]:
         """Return the selected layers of self- or cross-attention."""
         names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
         maps, values, outputs = (getattr(trace, name) for name in names)
         if self.outputs and len(outputs) != len(maps):
             raise RegardError(f"{names[2]}: {trace!r} doesn't have them; was it opened from a file without them?")
-        for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
+        for layer in {layer for layer, _ in maps.made}.intersection(self.layers or ()):
             maps[layer]  # raises an error if the trace doesn't have this layer
-        kept, calls = {}, getattr(maps, "made", None)
-        for call in call_numbers(maps):
+        kept = {}
+        for call in maps.calls:
             if self.layers is None or call[0] in self.layers:
                 kept[call] = maps[call], values[call], outputs[call] if self.outputs else None
         return {
-            name: LayerSubset(name, len(maps), {call: items[n] for call, items in kept.items()}, made=calls)
+            name: Layers(name, len(maps), {call: items[n] for call, items in kept.items()}, made=maps.made)
             for n, name in enumerate(names[: 2 + self.outputs])
         }
 
@@ -243,8 +242,8 @@ class _TracePacker(Packer):
 
     def _notes(self, trace: Trace) -> list[str]:
         """Return notes on omitted and rounded values."""
-        notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
-        layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
+        notes, count = [], len({layer for layer, _ in trace.attention.made})
+        layers = [layer for layer in trace.attention.kept if self.layers is None or layer in self.layers]
         if len(layers) < count:
             named = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}" if layers else "no layers"
             notes.append(f"The file has attention and values for {named} of {count}.")
@@ -262,12 +261,8 @@ def _trace_of_fields(**values: Any) -> Trace:
     return Trace(**values)
 
 
-def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
-    """Return a tuple if each layer has one saved item, else a `LayerSubset` that raises errors for missing items."""
-    by_call = {(layer, nth): item for layer, nth, item in items}
-    if made is None and len(by_call) == count:
-        return tuple(by_call.values())
-    return LayerSubset(what, count, by_call, reason=NOT_SAVED, made=made)
+def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Layers[Any]:
+    return Layers(what, count, {(layer, nth): item for layer, nth, item in items}, reason=NOT_SAVED, made=made)
 
 
 TYPES: Types = MAP_TYPES | {

@@ -16,7 +16,7 @@ works as in numpy.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,12 +28,7 @@ from regard.attention.given_map import GivenMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import Word, is_word, only_word
-from regard.trace.layer_subset import Layers, LayerSubset
-
-if TYPE_CHECKING:
-    MapSubset = LayerSubset["LabelledMap"]
-else:  # run-time type checks would read missing items, which raises an error
-    MapSubset = LayerSubset
+from regard.trace.layer_subset import Layers
 
 NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
 
@@ -94,18 +89,14 @@ class LabelledGivenMap(LabelledMap, GivenMap):
     """A `GivenMap` (H, L, S) with labels for its queries and keys."""
 
 
-def label_all(
-    maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
-) -> "Layers[LabelledMap] | MapSubset":
+def label_all(maps: Layers[Any], queries: Labels | None, keys: Labels | None) -> Layers[Any]:
     """Label the maps of all layers. keys: None to keep the maps' key labels."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
         key_labels = weights.key_labels if isinstance(weights, LabelledMap) else None
         return LabelledMap.label(weights, queries, key_labels if keys is None else keys)
 
-    if isinstance(maps, LayerSubset):
-        return maps.map(labelled)
-    return Layers.of(maps.what if isinstance(maps, Layers) else "layers", tuple(map(labelled, maps)))
+    return maps.map(labelled)
 
 
 def _of_word(labels: Labels | None, word: Any, size: int, axis: str) -> list[int]:

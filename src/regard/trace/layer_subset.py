@@ -1,4 +1,4 @@
-"""Sequences with one item per layer. `Layers` has all layers, `LayerSubset` raises errors for missing layers.
+"""A sequence with one item per layer, which raises errors for missing layers.
 
 The index is always the layer number, even if some layers have no attention (hybrids) or make several calls
 (DiffLlama). `maps[n]` is the map of layer n, and `maps[n, k]` is the map of its k-th call.
@@ -14,7 +14,7 @@ from regard.errors import OutOfRangeError, RegardError
 T = TypeVar("T")
 U = TypeVar("U")
 
-# reasons why an item of a LayerSubset is missing, for messages after its name and number
+# reasons why an item is missing, for messages after its name and number
 NOT_CAPTURED = (
     "was not kept: of {count} this trace holds {kept}; trace with that layer in layers=, or without layers= for all"
 )
@@ -27,18 +27,21 @@ CallNumber = tuple[int, int]  # (layer, number of the call in the layer)
 
 def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
     """Return the numbers of the layers for which a sequence has items."""
-    return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
+    return items.kept if isinstance(items, Layers) else tuple(range(len(items)))
 
 
 def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     """Return (layer, call number) for all calls that the layers made, including calls without an item."""
-    calls = items.made if isinstance(items, LayerSubset) else None
-    return tuple((n, 0) for n in range(len(items))) if calls is None else calls
+    return items.made if isinstance(items, Layers) else _one_each(len(items))
 
 
 def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     """Return (layer, call number) for all items of a sequence."""
-    return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
+    return items.calls if isinstance(items, Layers) else _one_each(len(items))
+
+
+def _one_each(size: int) -> tuple[CallNumber, ...]:
+    return tuple((n, 0) for n in range(size))
 
 
 def _layer_and_call(name: str, index: Any, size: int) -> tuple[int, Any]:
@@ -59,68 +62,14 @@ def _layer_and_call(name: str, index: Any, size: int) -> tuple[int, Any]:
     return layer % size, nth
 
 
-def _layers_html(self: Any) -> str | None:
-    """Return HTML of the first items for a notebook, or None if the items have no HTML."""
-    numbers = call_numbers(self)
-    parts = [(n, getattr(self[n, k], "_repr_html_", lambda: None)()) for n, k in numbers[:SHOWN]]
-    left = f"<p>… and {len(numbers) - SHOWN} more</p>" if len(numbers) > SHOWN else ""
-    return "".join(f"<b>{self.what}[{n}]</b>{html}" for n, html in parts if html) + left or None
-
-
-class Layers(tuple[T, ...]):
-    """A tuple with one item per layer. A number out of range raises an OutOfRangeError with the valid range.
-
-    what: the name of the items, for error messages.
-    """
-
-    what = "layers"
-    _repr_html_ = _layers_html
-
-    def __repr__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in self))
-        return f"Layers({self.what!r}, {len(self)} × {kinds})"
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The numbers of all layers, like `LayerSubset.kept`."""
-        return tuple(range(len(self)))
-
-    @property
-    def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, call number) of each item, one per layer, like `LayerSubset.calls`."""
-        return tuple((n, 0) for n in range(len(self)))
-
-    def items(self) -> Iterator[tuple[int, T]]:
-        """Iterate over (layer number, item), like `LayerSubset.items`."""
-        return enumerate(self)
-
-    @staticmethod
-    def of(name: str, items: "tuple[T, ...]") -> "Layers[T]":
-        """Convert a tuple to `Layers`. name: of the items."""
-        layers = Layers(items)
-        layers.what = name
-        return layers
-
-    @overload
-    def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
-        if isinstance(number, slice):
-            return super().__getitem__(number)
-        layer, nth = _layer_and_call(self.what, number, len(self))
-        _check_nth(self.what, layer, nth, 1)
-        return super().__getitem__(layer)
-
-
-class LayerSubset(Sequence[T]):
-    """Items of only some layers, or several per layer. len() counts all layers. Missing items raise RegardError.
+class Layers(Sequence[T]):
+    """Items of all or some layers, or several per layer. len() counts all layers. Missing items raise RegardError.
 
     To iterate with the numbers of layers, use `for n, weights in maps.items()`, which skips missing items,
-    `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
+    `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`.
 
     what: the name of the items, for error messages. items: by layer, or by (layer, call number). reason: why others
-    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made, None if each layer made one.
+    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made. Default: one per layer.
     """
 
     def __init__(
@@ -135,9 +84,12 @@ class LayerSubset(Sequence[T]):
         self.what, self._size, self._reason = what, size, reason
         numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
         self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
-        self.made = None if made is None else tuple(made)
+        self.made = _one_each(size) if made is None else tuple(made)
 
-    _repr_html_ = _layers_html
+    @staticmethod
+    def of(what: str, items: Sequence[T]) -> "Layers[T]":
+        """Make a sequence of all layers."""
+        return Layers(what, len(items), dict(enumerate(items)))
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -156,17 +108,17 @@ class LayerSubset(Sequence[T]):
         """
         return ((layer, item) for (layer, _), item in self._items.items())
 
-    def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
+    def map(self, function: Callable[[T], U]) -> "Layers[U]":
         """Apply a function to each item. Returns a subset with the same layers and calls."""
         items = {call: function(item) for call, item in self._items.items()}
-        return LayerSubset(self.what, self._size, items, reason=self._reason, made=self.made)
+        return Layers(self.what, self._size, items, reason=self._reason, made=self.made)
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over the items if each layer has exactly one, otherwise raise RegardError."""
-        if self.calls == tuple((n, 0) for n in range(self._size)):
+        if self.calls == _one_each(self._size):
             return iter(self._items.values())
         reason = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
         walk, index = ("n in {0}.kept", "{0}[n]")
@@ -187,7 +139,7 @@ class LayerSubset(Sequence[T]):
         layer, nth = _layer_and_call(self.what, number, self._size)
         if (layer, nth) in self._items:
             return self._items[layer, nth]
-        layers = [layer for layer, _ in calls_made(self)]
+        layers = [layer for layer, _ in self.made]
         if layer in layers:
             _check_nth(self.what, layer, nth, layers.count(layer))
         reason, having = (self._reason if layer in layers else NO_ATTENTION), dict.fromkeys(layers)
@@ -195,8 +147,16 @@ class LayerSubset(Sequence[T]):
         raise RegardError(f"{self.what}[{layer}] {reason.format(count=self._size, layer=layer, **listed)}")
 
     def __repr__(self) -> str:
-        kept = self.kept
-        return f"LayerSubset({self.what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
+        if self.calls != _one_each(self._size):
+            return f"Layers({self.what!r}, {len(self.kept)} of {self._size} kept: {', '.join(map(str, self.kept))})"
+        kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in self._items.values()))
+        return f"Layers({self.what!r}, {self._size} × {kinds})"
+
+    def _repr_html_(self) -> str | None:
+        """Return HTML of the first items for a notebook, or None if the items have no HTML."""
+        parts = [(n, getattr(item, "_repr_html_", lambda: None)()) for n, item in [*self.items()][:SHOWN]]
+        left = f"<p>… and {len(self.calls) - SHOWN} more</p>" if len(self.calls) > SHOWN else ""
+        return "".join(f"<b>{self.what}[{n}]</b>{html}" for n, html in parts if html) + left or None
 
 
 def _check_nth(name: str, layer: int, nth: SupportsIndex, count: int) -> None:

@@ -40,7 +40,7 @@ from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.labelled_map import LabelledMap, Labels, label_all, vector
-from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
+from regard.trace.layer_subset import Layers, call_numbers
 from regard.trace.status import Status, merge_statuses
 
 if TYPE_CHECKING:
@@ -74,20 +74,20 @@ class ShownTrace(Shown):
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
-    StateSubset = LayerSubset[Vectors]
-    Maps = Layers[LabelledMap] | LayerSubset[LabelledMap]
-    Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
-    CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
-    Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
-else:  # run-time type checks would read missing items, which raises an error
-    StateSubset = LayerSubset
-    Maps = tuple[AttentionMap, ...] | LayerSubset
-    Values = tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
-    CrossValues = tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset
-    Outputs = tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset
+    StateSubset = Layers[Vectors]
+    Maps = Layers[LabelledMap]
+    Values = Layers[Tensor | None]
+    CrossValues = Layers[Tensor | None]
+    Outputs = Layers[AttentionOutput | UnverifiedOutput]
+else:  # a plain tuple becomes `Layers`, whose missing items run-time type checks must not read
+    StateSubset = Layers
+    Maps = tuple[AttentionMap, ...] | Layers
+    Values = tuple[Float[Tensor, "G S E"] | None, ...] | Layers
+    CrossValues = tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | Layers
+    Outputs = tuple[AttentionOutput | UnverifiedOutput, ...] | Layers
 
 
-NONE: Layers[Any] = Layers()
+NONE: Layers[Any] = Layers("layers", 0, {})
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 MAPS = ("attention", "cross")
 
@@ -132,8 +132,8 @@ class Trace(_Kept):
     names: the spelling of token ids that don't occur in the text, if known.
     changed_outputs: the head outputs (H, L, E) of ablated or patched layers, by (whether it is cross-attention, layer).
     Other outputs are weights @ values. None if unknown, as in a trace from a file.
-    If only some layers were captured or saved, or have attention (hybrids), these sequences are `LayerSubset` objects,
-    which raise an error for missing layers. If a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    If only some layers were captured or saved, or have attention (hybrids), these sequences raise an error for missing
+    layers. If a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
     labels: a classifier's C class names, in the order of the logits' last axis. The logits of a text classifier are
     (C,). Those of a token classifier are (L, C), also for question answering with the classes "start" and "end". In
     multiple choice, a trace has one choice, and its logits (1,) are the score of this choice.
@@ -199,7 +199,7 @@ class Trace(_Kept):
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
-        if isinstance(self.attention, LayerSubset):
+        if len(self.attention.kept) < len(self.attention):
             layers = f"{len(self.attention.kept)} of {layers}"
         return f"Trace({shortened(self.text, 80)}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
 

@@ -25,7 +25,7 @@ from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, Layers, LayerSubset, call_numbers, kept_numbers
+from regard.trace.layer_subset import CallNumber, Layers, call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, NumberStore, page_numbers_in_bits, vector_bytes_in_page
@@ -90,7 +90,7 @@ def refusal(
     return None
 
 
-def entry_of_call(kept: Layers[T] | LayerSubset[T], call: CallNumber) -> T | None:
+def entry_of_call(kept: Layers[T], call: CallNumber) -> T | None:
     """Return a call's entry in a sequence of a trace, such as its values, or None if the trace lacks it."""
     return kept[call] if call in kept.calls else None
 

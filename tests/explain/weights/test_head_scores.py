@@ -15,7 +15,7 @@ from regard.explain.weights import head_scores as module
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.explain.weights.sinks import sinks
 from regard.text.tokens import encoded_ids
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import Layers
 from regard.trace.trace import Trace
 from tests.support import RIVER
 from tests.support.attention_outputs import make_model, traced
@@ -155,7 +155,7 @@ def test_what_a_text_does_not_have_is_nan() -> None:
 def test_layers_keep_their_numbers_and_layers_of_fewer_heads_are_filled() -> None:
     two, three = looking(to(*range(7)), to(*range(7))), looking(*[to(0, 0, 1, 2, 3, 4, 5)] * 3)
     trace = trace_of()
-    trace.attention = LayerSubset("attention", 5, {(1, 0): two, (3, 0): three, (3, 1): two}, made=[(1, 0), (3, 0)])
+    trace.attention = Layers("attention", 5, {(1, 0): two, (3, 0): three, (3, 1): two}, made=[(1, 0), (3, 0)])
     found = head_scores(trace)
     assert found.calls == ((1, 0), (3, 0), (3, 1))
     assert found.same[0].tolist()[:2] == pytest.approx([1, 1])
@@ -165,7 +165,7 @@ def test_layers_keep_their_numbers_and_layers_of_fewer_heads_are_filled() -> Non
 
 def test_what_has_no_scores_is_refused() -> None:
     trace = trace_of()
-    trace.attention = LayerSubset("attention", 2, {})
+    trace.attention = Layers("attention", 2, {})
     with pytest.raises(regard.RegardError, match="has no attention"):
         head_scores(trace)
     query = torch.zeros(1, 2, 7, 3)

@@ -16,7 +16,7 @@ from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, equal_shares, s
 from regard.questions.map.whole import matrix, windowed
 from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import Layers
 from tests.support import MONEY, RIVER
 from tests.support.terminal import printed_parts
 
@@ -198,9 +198,7 @@ def test_a_matrix_names_sinks_and_leaves_them_out_of_far_pairs(sunk) -> None:
 
 def test_windows_have_sinks_of_their_own(minilm) -> None:
     read = minilm.trace(f"{RIVER} {MONEY} {RIVER}", window=12, stride=5, layers=[1])
-    traces = [
-        replace(t, attention=LayerSubset("attention", 6, {1: planted(12, 12, 4, heads=12)})) for t in read.windows
-    ]
+    traces = [replace(t, attention=Layers("attention", 6, {1: planted(12, 12, 4, heads=12)})) for t in read.windows]
     found = windowed(read.plan, traces, 1, top=40, far=1)
     expected = {4 + read.plan.shift(n) for n in range(len(traces))}
     assert {each.place.token for each in found.receivers if each.sink} == expected
