@@ -50,4 +50,4 @@ def controls_called(names: Mapping[str, str]) -> Iterator[None]:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or the name of its class if it has no message."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-import regard
-from regard.nn.decoding import Sampling, model_in_evaluation_mode, translate, write_with_transformer
+from regard.nn.decoding import Sampling, model_in_evaluation_mode, translate
 from regard.text import tokenizers
-from tests.support.own_models import TEXTS, opened, pair
+from tests.support.own_models import TEXTS, pair
 
 
 def test_draws_have_the_models_shares() -> None:
@@ -42,12 +41,6 @@ def test_a_batch_is_translated_as_each_alone() -> None:
         assert made.ended == ("end" if ids[-1] == end else "length")
         likely = ids[2]  # as if this were the end: it is written, and nothing after it
         assert translate(model.model, source, max_new_tokens=9, end=likely)[0] == ids[1 : ids.index(likely, 1) + 1]
-
-
-@pytest.mark.usefixtures("no_checks_of_annotations")
-def test_more_tokens_than_the_model_takes_are_refused() -> None:
-    with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
-        write_with_transformer(opened("gpt").model, torch.tensor([[1, 2, 3]]), max_new_tokens=40)
 
 
 @pytest.mark.parametrize("fails", [False, True])

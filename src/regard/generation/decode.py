@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.capture.interventions.resolve import Intervention
 from regard.errors import RegardError
 from regard.generation.generator import Generator, Request, continued
-from regard.generation.settings import SAMPLING, check_generation_options, check_option_name
+from regard.generation.settings import check_generation_options, check_option_name
 from regard.nn.decoding import OPTIONS, Sampling, write_with_transformer
 from regard.text.tokens import Encoded
 
@@ -29,12 +29,8 @@ class RegardGenerator(Generator[Sampling]):
         """Check the options. Returns the sampling settings and no notes."""
         for option in options:
             check_option_name(option, OPTIONS)
-        check_generation_options(options, max_new_tokens)
-        choice = Sampling(**options, seed=seed)
-        unused = [option for option in SAMPLING if option in options]
-        if unused and not choice.do_sample:
-            raise RegardError(f"generate: {unused[0]} has no effect on greedy decoding: pass do_sample=True as well")
-        return choice, ()
+        check_generation_options(options)
+        return Sampling(**options, seed=seed), ()
 
     def open_ended(self, prompt: Encoded) -> Encoded:
         """Return the prompt without the end token that the tokenizer adds to whole texts."""

@@ -14,7 +14,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from transformers.modeling_outputs import CausalLMOutput
 
 from regard.capture.interventions.resolve import Intervention
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.generation.generator import Generator, Request
 from regard.generation.settings import settings
 from regard.model_files.suppress_warnings import quiet
@@ -75,9 +75,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             except Exception as error:  # models can raise anything
                 if error is listener.raised:
                     raise
-                lines = str(error).strip().splitlines()
-                reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-                raise RegardError(f"generate: {self._name}: {reason}") from error
+                raise RegardError(f"generate: {self._name}: {type(error).__name__}: {first_line(error)}") from error
         ends, all_ids = config.eos_token_id, output.sequences[0].tolist()
         at_end = all_ids[-1] in (ends if isinstance(ends, (list, tuple)) else [ends])
         return all_ids, at_end, torch.cat(output.logits) if output.logits else None

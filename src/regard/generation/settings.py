@@ -6,36 +6,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-Check = tuple[Callable[[Any], bool], str]
-
-
-# Conditions on numbers. The options in SAMPLING have no effect on greedy decoding.
-CHECKS: Mapping[str, Check] = {
-    "do_sample": (lambda value: True, "True or False"),
-    "temperature": (lambda n: n > 0, "a number above 0"),
-    "top_k": (lambda n: n >= 0, "a whole number of 0 (all tokens) or more"),
-    "top_p": (lambda n: 0 < n <= 1, "a number above 0, at most 1"),
-    "min_p": (lambda n: 0 <= n <= 1, "a number from 0 to 1"),
-    "typical_p": (lambda n: 0 < n <= 1, "a number above 0, at most 1"),
-    "epsilon_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
-    "eta_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
-    "repetition_penalty": (lambda n: n > 0, "a number above 0"),
-    "no_repeat_ngram_size": (lambda n: n >= 0, "a whole number of 0 (off) or more"),
-    "min_new_tokens": (lambda n: n >= 0, "a whole number of 0 or more"),
-    "num_beams": (lambda n: n == 1, "1, because regard writes a single text"),
-    "num_return_sequences": (lambda n: n == 1, "1: generate again with another seed for another text"),
+# Type and condition of the settings that regard samples with or fixes. transformers checks all others. The options in
+# SAMPLING have no effect on greedy decoding.
+CHECKS: Mapping[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "do_sample": (bool, lambda value: True, "True or False"),
+    "temperature": (int | float, lambda n: 0 < n < math.inf, "a number above 0"),
+    "top_k": (int, lambda n: n >= 0, "a whole number of 0 (all tokens) or more"),
+    "top_p": (int | float, lambda n: 0 < n <= 1, "a number above 0, at most 1"),
+    "num_beams": (int, lambda n: n == 1, "1, because regard writes a single text"),
+    "num_return_sequences": (int, lambda n: n == 1, "1: generate again with another seed for another text"),
 }
-WHOLE = ("top_k", "no_repeat_ngram_size", "min_new_tokens")
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
-# Lists and ids, which transformers checks itself.
 OTHERS = (
-    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
-    "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
+    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "epsilon_cutoff", "eta_cutoff",
+    "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id", "min_new_tokens", "min_p",
+    "no_repeat_ngram_size", "pad_token_id", "renormalize_logits", "repetition_penalty", "sequence_bias",
+    "suppress_tokens", "typical_p",
 )  # fmt: skip
 # Unsupported settings, and the value that disables each: they choose among texts or need several passes per token.
 UNUSED: Mapping[str, Any] = {
@@ -51,23 +42,17 @@ QUIETLY = {  # reset without a note: regard chooses outputs, caches and compilat
 }  # fmt: skip
 
 
-def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
-    """Raise RegardError for options that don't exist or have a wrong value for any model."""
+def check_generation_options(options: Mapping[str, Any], samples: bool | None = False) -> None:
+    """Raise RegardError for unknown, wrong or ineffective options. samples: whether the model samples by default."""
     for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
-        if option in CHECKS and not _allowed(option, value):
-            raise RegardError(f"generate: {option}: got {value!r}, expected {CHECKS[option][1]}")
-    if options.get("min_new_tokens", 0) > max_new_tokens:
-        value = options["min_new_tokens"]
-        raise RegardError(f"generate: min_new_tokens: got {value}, but max_new_tokens is {max_new_tokens}")
-
-
-def _allowed(option: str, value: Any) -> bool:
-    """Return whether a value is a bool if the option needs one, else a finite number in the allowed range."""
-    kinds = bool if option == "do_sample" else int if option in WHOLE else (int, float)
-    if not isinstance(value, kinds) or isinstance(value, bool) != (option == "do_sample"):
-        return False
-    return math.isfinite(value) and CHECKS[option][0](value)
+        if option in CHECKS:
+            kind, allows, expected = CHECKS[option]
+            if not isinstance(value, kind) or not allows(value):
+                raise RegardError(f"generate: {option}: got {value!r}, expected {expected}")
+    unused = [option for option in SAMPLING if option in options]
+    if unused and not options.get("do_sample", samples):
+        raise RegardError(f"generate: {unused[0]} has no effect on greedy decoding: pass do_sample=True as well")
 
 
 def check_option_name(option: str, allowed: Sequence[str]) -> None:
@@ -86,7 +71,7 @@ def settings(
 
     defaults: the model's own settings for options that aren't passed.
     """
-    check_generation_options(options, max_new_tokens)
+    check_generation_options(options, defaults.do_sample)
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNUSED.items():
         value = getattr(config, option, None)
@@ -96,14 +81,10 @@ def settings(
             setattr(config, option, off)
     for option, value in QUIETLY.items():
         setattr(config, option, value)
-    sampling = options.get("do_sample", getattr(config, "do_sample", None))
-    unused = [option for option in SAMPLING if option in options]
-    if unused and not sampling:
-        raise RegardError(f"generate: {unused[0]} has no effect on greedy decoding: pass do_sample=True as well")
     try:
         config.update(**options, max_new_tokens=max_new_tokens)
     except (ValueError, TypeError) as error:
-        raise RegardError(f"generate: {name}: {str(error).splitlines()[0]}") from error
+        raise RegardError(f"generate: {name}: {first_line(error)}") from error
     return config, tuple(notes)
 
 

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.errors import RegardError
 from regard.nn.transformer import Transformer
 
 Choose = Callable[[Tensor], Tensor]  # logits (B, V) -> ids (B,)
@@ -88,12 +87,6 @@ def write_with_transformer(
 
     full_pass: a function that returns the logits of the texts so far. It replaces the model's cached decoding.
     """
-    if model.decoder is None or model.head is None:
-        raise RegardError("write: needs a decoder with a language head")
-    limit, length = model.config.length, ids.shape[1]
-    if limit is not None and length + max_new_tokens > limit:
-        needed = f"{length} tokens and {max_new_tokens} new ones"
-        raise RegardError(f"write: {needed} are more than the {limit} the model takes")
     choose = Sampling().chooser() if choose is None else choose
     written: list[list[int]] = [[] for _ in range(ids.shape[0])]
     open_rows = set(range(ids.shape[0]))

@@ -69,7 +69,7 @@ class GenerateQuery(Query):
         if self.seed is not None and not self.sampling:
             needs = f"give {called('temperature')} or {called('top_k')} with it"
             raise RegardError(f"{called('seed')} has no effect on the likeliest token: {needs}")
-        check_generation_options(self.sampling, self.max_new_tokens or 1)
+        check_generation_options(self.sampling)
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
         """Return the number of tokens to list, None for all."""
