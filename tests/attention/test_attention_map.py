@@ -291,8 +291,7 @@ def test_to_another_dtype_and_device() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "needed"),
     [
-        (lambda m: m.to(3), TypeError, "to: got 3, expected a device such as 'cpu' or a dtype"),
-        (lambda m: m.to("abc"), ValueError, "to: got 'abc', expected a device"),
+        (lambda m: m.to("abc"), RuntimeError, "device string: abc"),
         (lambda m: m.to(torch.int64), TypeError, "to: got torch.int64, expected float64"),
     ],
 )

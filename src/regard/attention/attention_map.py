@@ -328,17 +328,10 @@ class AttentionMap(Showable):
         """Return the same map on another device, or with queries and keys in another floating-point dtype.
 
         Raises:
-            TypeError, ValueError: target is neither a device nor a supported dtype.
+            TypeError: the dtype isn't supported.
         """
-        if not isinstance(target, torch.device | torch.dtype | str):
-            raise TypeError(f"to: got {target!r}, expected a device such as 'cpu' or a dtype such as torch.float64")
         if isinstance(target, torch.dtype) and target not in DTYPES:
             raise TypeError(f"to: got {target}, expected float64, float32, bfloat16 or float16")
-        if isinstance(target, str):
-            try:
-                target = torch.device(target)
-            except RuntimeError as error:
-                raise ValueError(f"to: got {target!r}, expected a device such as 'cpu' or 'cuda:0'") from error
         return self._moved(target)
 
     def save(self, file: str | Path) -> None:
@@ -366,7 +359,7 @@ class AttentionMap(Showable):
         query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]
         return type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
 
-    def _moved(self, target: torch.device | torch.dtype) -> "AttentionMap":
+    def _moved(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
         query, key = self.query.to(target), self.key.to(target)
         return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
 

@@ -73,7 +73,7 @@ class GivenMap(AttentionMap):
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "GivenMap":
         return GivenMap(self.given[batch : batch + 1, :, rows, cols], offset=offset, ndim=3)
 
-    def _moved(self, target: torch.device | torch.dtype) -> "GivenMap":
+    def _moved(self, target: torch.device | torch.dtype | str) -> "GivenMap":
         return GivenMap(self.given.to(target), offset=self.offset, ndim=self.ndim)
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Literal, get_type_hints
 
@@ -129,10 +129,6 @@ class TransformerConfig:
         if not isinstance(version, int) or version > VERSION:
             raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update regard")
         options = {key: value for key, value in content.items() if key not in ("regard", "version")}
-        for key in sorted(set(options) - {field.name for field in fields(cls)}):
-            raise RegardError(f"{name}: {key!r} is not an entry of a {FORMAT} config")
-        if "vocabulary" not in options:
-            raise RegardError(f"{name}: the entry 'vocabulary' is missing")
         try:
             return cls(**options)
         except RegardError as error:

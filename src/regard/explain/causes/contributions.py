@@ -33,7 +33,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import InexactError, RegardError
 from regard.explain.frames import Row, Tabular
-from regard.explain.weights.attended import check_heads, check_layer
+from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, refuse_pairs, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, asks_for_cross_attention
@@ -212,7 +212,7 @@ def split(
     return results
 
 
-def given_by_sources(
+def shares_of_sources(
     parts: Sequence[Contributions], toward: Float[Tensor, "P M"], top: int
 ) -> tuple[Float[Tensor, "P S"], Int[Tensor, "P k"], Float[Tensor, "P k"], Float[Tensor, "P M"]]:
     """Project each source's contribution, summed over heads, onto one direction per split. All splits are of one block.
@@ -288,8 +288,7 @@ def rollout(
         RegardError: the word, token or layer doesn't exist, or the maps aren't square (cross-attention).
     """
     refuse_pairs(trace)
-    layer, _ = check_heads(trace, layer, None)
-    maps = trace.attention[: None if layer is None else layer + 1]
+    maps = trace.attention[: None if layer is None else check_layer(trace, layer) + 1]
     length = len(trace.tokens)
     for number, weights in enumerate(maps):
         if weights.shape[1:] != (length, length):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
-from regard.explain.causes.contributions import TOLERANCE, contributions_of_places, given_by_sources
+from regard.explain.causes.contributions import TOLERANCE, contributions_of_places, shares_of_sources
 from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
 from regard.text.tokens import Token
@@ -131,7 +131,7 @@ def updates_of_places(
                     "has no exact split"
                 )
             splits = contributions_of_places(side, places, layer, part=part)
-            shares, best, lengths, summed = given_by_sources(splits, toward, top)
+            shares, best, lengths, summed = shares_of_sources(splits, toward, top)
             vector, residual, bias = (
                 torch.stack([getattr(item, of) for item in splits]).cpu() for of in ("vector", "residual", "bias")
             )
