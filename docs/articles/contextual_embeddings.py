@@ -31,7 +31,7 @@ from regard.explain import head_steps
 from regard.explain.weights.head_steps import steps
 from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import attention
-from regard.trace.labelled_map import gives
+from regard.trace.labelled_map import attention_from
 
 article = printed("contextual embeddings")
 sentences = article["sentences"]
@@ -497,7 +497,10 @@ panels = figure.subplots(1, 3)
 for target, axes in zip(example["should_attend_to"], panels, strict=True):
     wanted = list(eaten.word(target)[0].tokens)
     taken = torch.stack(
-        [gives(each, word)[:, wanted].sum(1) for each in eaten.attention]
+        [
+            attention_from(each, word)[:, wanted].sum(1)
+            for each in eaten.attention
+        ]
     )
     layer, head = divmod(int(taken.argmax()), taken.shape[1])
     links(

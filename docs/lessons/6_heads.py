@@ -24,7 +24,7 @@ from drawings.links import links
 from drawings.numbers import show_numbers
 from regard import textbook
 from regard.explain import effect
-from regard.trace.labelled_map import gives
+from regard.trace.labelled_map import attention_from
 
 # %%
 figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
@@ -381,7 +381,7 @@ assert columns[:, 2].min() > 0.2
 
 # %%
 slowly = model.trace("This is the cake that I slowly ate")
-row = gives(slowly.attention[0], slowly.word("ate")[0])[2]
+row = attention_from(slowly.attention[0], slowly.word("ate")[0])[2]
 back, subject = (
     float(row[slowly.word(word)[0].tokens[0]]) for word in ("slowly", "I")
 )
@@ -421,7 +421,7 @@ print(
     f"above the mean {above[n, head]:.2f}"
 )
 near = model.trace("The cake was near the man who slowly ate bread")
-row = gives(near.attention[n], near.word("ate")[0])[head]
+row = attention_from(near.attention[n], near.word("ate")[0])[head]
 foods = {
     food: round(float(row[near.word(food)[0].tokens[0]]), 2)
     for food in ("cake", "bread")

@@ -17,7 +17,7 @@ from drawings import kept, numbers, transformer
 from drawings.code import Code
 from regard import textbook
 from regard.explain.vectors.similarity import across_texts, table
-from regard.trace.labelled_map import gives, special_share, vector
+from regard.trace.labelled_map import attention_from, special_share, vector
 
 logging.disable_progress_bar()
 
@@ -201,7 +201,7 @@ print(
 assert float(row[at]) < float(row[at - 1])
 shares = torch.stack(
     [
-        special_share(gives(weights, bank).mean(0), river.tokens)
+        special_share(attention_from(weights, bank).mean(0), river.tokens)
         for weights in river.attention
     ]
 )

@@ -15,7 +15,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.trace.labelled_map import LabelledMap, gets, gives, special_share, vector
+from regard.trace.labelled_map import LabelledMap, attention_from, special_share, vector
 from regard.trace.layer_subset import Layers
 from regard.trace.trace import PairTrace
 
@@ -50,9 +50,9 @@ def test_words_are_rows_and_columns(trace: Any) -> None:
     same(weights["withdrawals", "bank"], dense[:, rows][:, :, columns].sum(2).mean(1))
     same(weights["bank", "withdrawals"], dense[:, columns][:, :, rows].sum(2).mean(1))
     same(weights["withdrawals", "withdrawals"], dense[:, rows][:, :, rows].sum(2).mean(1))
-    same(weights["withdrawals"], gives(weights, many))
-    same(weights["withdrawals", :], gives(weights, many))
-    same(weights[:, "withdrawals"], gets(weights, many))
+    same(weights["withdrawals"], attention_from(weights, many))
+    same(weights["withdrawals", :], attention_from(weights, many))
+    same(weights[:, "withdrawals"], weights[:, :, list(many.tokens)].sum(2))
     same(weights[many, bank], weights["withdrawals", "bank"])
     same(weights["withdrawals", 0], dense[:, rows, 0].mean(1))
     same(weights["withdrawals", np.int64(-1)], dense[:, rows, -1].mean(1))
@@ -162,8 +162,8 @@ def test_cross_attention_asks_by_a_target_word_for_a_source_word(pair: Any) -> N
     weights = pair.decoder.cross[2]
     (rive,), (bank,) = pair.decoder.word("rive"), pair.encoder.word("bank")
     same(weights["rive", "bank"], weights.dense()[:, rive.tokens[0], bank.tokens[0]])
-    same(weights["rive"], gives(weights, rive))
-    same(weights[:, "bank"], gets(weights, bank))
+    same(weights["rive"], attention_from(weights, rive))
+    same(weights[:, "bank"], weights[:, :, list(bank.tokens)].sum(2))
     with pytest.raises(RegardError, match="word 'rive' is not in the text 'a river bank'"):
         weights["rive", "rive"]
     with pytest.raises(RegardError, match="word 'la' occurs 2 times"):
@@ -200,7 +200,7 @@ def test_some_layers_and_windows(minilm: Any) -> None:
     same(few.attention[4]["river", "bank"], minilm.trace(text).attention[4]["river", "bank"])
     windows = minilm.trace("a man on a river and a bank near it", window=8)
     inside, word = windows.locate(windows.word("river")[0])
-    same(inside.attention[2]["river"], gives(inside.attention[2], word))
+    same(inside.attention[2]["river"], attention_from(inside.attention[2], word))
 
 
 def test_words_follow_the_text_that_a_trace_is_given(trace: Any) -> None:
@@ -235,8 +235,8 @@ def test_a_word_of_several_tokens(minilm) -> None:
     assert word.tokens == (2, 3)
     dense = trace.attention[1].dense()
     torch.testing.assert_close(vector(trace.last_hidden_state, word), trace.last_hidden_state[2:4].mean(0))
-    torch.testing.assert_close(gives(trace.attention[1], word), dense[:, 2:4].mean(1))
-    torch.testing.assert_close(gets(trace.attention[1], word), dense[:, :, 2] + dense[:, :, 3])
+    torch.testing.assert_close(attention_from(trace.attention[1], word), dense[:, 2:4].mean(1))
+    torch.testing.assert_close(trace.attention[1][:, :, list(word.tokens)].sum(2), dense[:, :, 2] + dense[:, :, 3])
 
 
 def test_the_share_of_special_tokens(bank) -> None:

@@ -296,7 +296,7 @@ class AttentionMap(Showable):
 
         progress: called during the pass, from any thread, with the fraction completed since the last call.
         """
-        return self._compute(Statistics(top, pooled), progress).each(self._shown)
+        return self._compute(Statistics(top, pooled), progress).map(self._shown)
 
     def keep_statistics(self, wanted: Statistics, alike: int = 1) -> "AttentionMap":
         """Compute missing statistics and store them in the map. Returns the map itself.
@@ -321,7 +321,7 @@ class AttentionMap(Showable):
         offset = None if self.offset is None else self.offset + rows.start - cols.start
         cropped = self._cropped(batch, rows, cols, offset)
         if self._known is not None and cropped.full_shape[2:] == self.full_shape[2:]:
-            cropped._known = self._known.each(lambda t: t[batch : batch + 1])
+            cropped._known = self._known.map(lambda t: t[batch : batch + 1])
         return cropped
 
     def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":

@@ -150,7 +150,7 @@ class MapStatistics:
             self.sink_share,
         )
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> "MapStatistics":
+    def map(self, change: Callable[[Tensor], Tensor]) -> "MapStatistics":
         """Return the same statistics with a function applied to every tensor."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return MapStatistics(**{name: None if t is None else change(t) for name, t in values.items()})

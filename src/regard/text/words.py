@@ -129,7 +129,7 @@ def word_in_neither_text(in_text: object, in_target: object, nth: str = "") -> R
 def words_of(text: str) -> list[str]:
     """List the words of a text, once each, in order of appearance."""
     parts = (text[start:end] for start, end in pairwise(sorted(word_boundaries(text))))
-    return list(dict.fromkeys(part for part in parts if any(map(str.isalnum, part))))
+    return list(dict.fromkeys(filter(wordlike, parts)))
 
 
 @functools.lru_cache(maxsize=32)
@@ -256,4 +256,4 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
 
 def is_content_word(word: str) -> bool:
     """Return whether a word has a letter or a digit and isn't an English function word."""
-    return word.strip().casefold().replace("’", "'") not in FUNCTION_WORDS and any(map(str.isalnum, word))
+    return word.strip().casefold().replace("’", "'") not in FUNCTION_WORDS and wordlike(word)

@@ -116,14 +116,9 @@ def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
     return rows[list(word.tokens)].mean(0)
 
 
-def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[int]) -> Float[Tensor, "H S"]:
+def attention_from(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[int]) -> Float[Tensor, "H S"]:
     """Average the attention from a word's tokens (or from token numbers) to each key, one row per head."""
     return weights[:, list(word.tokens if isinstance(word, Word) else word)].mean(1)
-
-
-def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
-    """Sum the attention from each query to a word's tokens, one row per head."""
-    return weights[:, :, list(word.tokens)].sum(2)
 
 
 def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ShownTrace(Shown):
-    """Base class with the plots and displays of traces. windowed: whether the text was read in windows."""
+    """Base class with the plots, displays and files of traces. windowed: whether the text was read in windows."""
 
     windowed: ClassVar[bool] = False
 
@@ -70,6 +70,17 @@ class ShownTrace(Shown):
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """Return the parts that a notebook shows."""
         return from_above("trace_parts")(self, width)
+
+    def save(
+        self,
+        file: str | Path,
+        *,
+        layers: Sequence[int] | None = None,
+        dtype: torch.dtype | str | None = None,
+        attention_outputs: bool = False,
+    ) -> None:
+        """Write the trace or pair to a file, which `regard.open` reads without the model. See `regard.save`."""
+        from_above("save")(self, file, layers=layers, dtype=dtype, attention_outputs=attention_outputs)
 
 
 Vectors = Float[Tensor, "L M"]
@@ -103,23 +114,8 @@ def asks_for_cross_attention(caller: str, part: Any) -> bool:
     return part == "cross"
 
 
-class _Kept(ShownTrace):
-    """Methods of both traces and pairs of traces."""
-
-    def save(
-        self,
-        file: str | Path,
-        *,
-        layers: Sequence[int] | None = None,
-        dtype: torch.dtype | str | None = None,
-        attention_outputs: bool = False,
-    ) -> None:
-        """Write the trace or pair to a file, which `regard.open` reads without the model. See `regard.save`."""
-        from_above("save")(self, file, layers=layers, dtype=dtype, attention_outputs=attention_outputs)
-
-
 @dataclass(eq=False)
-class Trace(_Kept):
+class Trace(ShownTrace):
     """One text's forward pass, without padding, even if the text was part of a batch.
 
     token_embeddings, position_embeddings, segment: the parts of the input, None if the model doesn't have them.
@@ -223,7 +219,7 @@ class Trace(_Kept):
 
 
 @dataclass
-class PairTrace(_Kept):
+class PairTrace(ShownTrace):
     """An encoder-decoder's forward pass: the trace of a text and the trace of its target.
 
     decoder.cross[n] has the weights (H, L, S) from the target's L tokens to the text's S tokens. If you index it by

@@ -23,7 +23,7 @@ from regard.models.windows import WindowedTrace
 from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.words import words
-from regard.trace.labelled_map import gives
+from regard.trace.labelled_map import attention_from
 from regard.trace.status import Status, exactness, note_sentences
 from regard.trace.trace import Trace
 from regard.version import __version__
@@ -151,7 +151,7 @@ class Page:
             ])  # fmt: skip
             for word, _ in followed:  # the first token gets the mean of all, as in the sentence
                 for *_, divergence in maps:
-                    divergence[:, word.tokens[0]] = gives(divergence, word.tokens)
+                    divergence[:, word.tokens[0]] = attention_from(divergence, word.tokens)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]

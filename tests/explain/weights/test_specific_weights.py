@@ -67,7 +67,7 @@ def test_what_others_give_is_that_of_loops(causal: bool) -> None:
 def test_the_weight_found_is_the_one_of_largest_divergence(causal: bool) -> None:
     trace = made_up(13, causal=causal, seed=4)
     dense = trace.attention[0].dense().double()
-    (found,) = specific_weights(trace, [[12], [5, 6]], apart=[2])
+    (found,) = specific_weights(trace, [[12], [5, 6]], sinks=[2])
     assert {each.queries for each in found} == {(12,), (5, 6)}
     assert [each.divergence for each in found] == sorted((each.divergence for each in found), reverse=True)
     for each in found:

@@ -61,23 +61,23 @@ class SpecificWeight:
 
 
 def specific_weights(
-    trace: Trace, groups: Sequence[Sequence[int]] | None = None, apart: Collection[int] = (), *,
+    trace: Trace, groups: Sequence[Sequence[int]] | None = None, sinks: Collection[int] = (), *,
     layers: Sequence[int] | None = None, head: int | None = None, words_alone: bool = False,
 ) -> list[list[SpecificWeight]]:  # fmt: skip
     """Find each word's weight with the largest divergence, in each layer. The largest divergences come first.
 
-    groups: the tokens of each word. Default: each token that isn't special or in apart, at most 512, evenly spaced.
-    apart: the numbers of the tokens that are attention sinks. layers: default: all in the trace. head: one head of each
+    groups: the tokens of each word. Default: each token that isn't special or in sinks, at most 512, evenly spaced.
+    sinks: the numbers of the tokens that are attention sinks. layers: default: all in the trace. head: one head of each
     layer. Default: the head with the largest divergence. words_alone: use only tokens of words with another spelling as
     keys, without punctuation. Words without a positive divergence are left out.
     """
     tokens = trace.tokens
-    candidates = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
+    candidates = [n for n, token in enumerate(tokens) if not token.special and n not in sinks]
     if groups is None:
         count = min(len(candidates), SAMPLED)
         groups = [[candidates[n * len(candidates) // count]] for n in range(count)]
     if words_alone:  # the allowed keys of each word
-        allowed = keys_of_other_words(tokens, groups, apart)
+        allowed = keys_of_other_words(tokens, groups, sinks)
     else:
         word_of = torch.tensor(word_numbers(trace.text, tokens))
         allowed = torch.zeros(len(groups), len(tokens), dtype=torch.bool)
@@ -110,15 +110,15 @@ def specific_weights(
 
 
 def word_links(
-    trace: Trace, words: Sequence[Sequence[int]], apart: Collection[int] = (), layers: Sequence[int] | None = None
+    trace: Trace, words: Sequence[Sequence[int]], sinks: Collection[int] = (), layers: Sequence[int] | None = None
 ) -> list[WordLink | None]:
     """Find each word's weight on another word's token with the largest divergence, over all heads.
 
-    words: the tokens of each. apart: the numbers of the tokens that are attention sinks. layers: default: all. None if
+    words: the tokens of each. sinks: the numbers of the tokens that are attention sinks. layers: default: all. None if
     no weight exceeds its expected weight. Of equal divergences, the first layer's is used.
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
-    for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
+    for layer in specific_weights(trace, words, sinks, layers=layers, words_alone=True):
         for w in layer:
             if w.queries not in best or w.divergence > best[w.queries].divergence:
                 best[w.queries] = w
@@ -218,16 +218,16 @@ def _divergences_of_large_map(
 
 
 def divergence_maps(
-    tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
+    tokens: Sequence[Token], attention: Any, sinks: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[DivergenceMap]:
     """Yield each layer's weights of a short text, and their divergences, 0 unless the tokens are of two words.
 
-    attention: each layer's weights. apart: the numbers of the tokens that are attention sinks. heads: the divergences
+    attention: each layer's weights. sinks: the numbers of the tokens that are attention sinks. heads: the divergences
     of all other heads are 0.
     """
-    asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(apart)]
+    asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(sinks)]
     allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for word, keys in zip(asking, keys_of_other_words(tokens, asking, apart), strict=True):
+    for word, keys in zip(asking, keys_of_other_words(tokens, asking, sinks), strict=True):
         allowed[list(word)] = keys
     queries = torch.arange(len(allowed))
     for run in runs_of_layers(attention, layers):

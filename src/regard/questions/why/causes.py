@@ -36,7 +36,7 @@ from regard.questions.why import TOKENS_BY, TokensBy
 from regard.questions.why.answer import By, Cause, Why, WhyOfTexts
 from regard.text.tokens import Token
 from regard.text.words import Word, only_word, word_in_neither_text
-from regard.trace.labelled_map import gives
+from regard.trace.labelled_map import attention_from
 from regard.trace.trace import PairTrace, Trace
 
 # Runs the text under each set of ablations and yields (number of the set, trace) in any order, as `model.ablated`.
@@ -206,7 +206,7 @@ def rank_causes(
     causes: list[Cause] = []
     sets: list[list[Intervention]] = []  # the ablations for each cause
     for kind, maps, sources in kinds:
-        rows = [gives(weights, word).cpu() for weights in maps]  # (H, S) per layer
+        rows = [attention_from(weights, word).cpu() for weights in maps]  # (H, S) per layer
         cross = kind == "cross"
         of: Part | None = "cross" if cross else None
         shares: Sequence[Tensor] = () if decision is None else decision.sources

@@ -17,7 +17,7 @@ from regard.explain.wording import mean_or_head
 from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
 from regard.text.words import spelling
-from regard.trace.labelled_map import gives
+from regard.trace.labelled_map import attention_from
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -133,11 +133,11 @@ def _choose_line(
         searched = layers if layer is None else [layer]
         groups = specific_weights(trace, [tokens], sinks, layers=searched, head=head, words_alone=True)
         best = max((weight for group in groups for weight in group), key=lambda weight: weight.divergence, default=None)
-    rows = {n: gives(trace.attention[n], tokens).cpu().double() for n in layers}
+    rows = {n: attention_from(trace.attention[n], tokens).cpu().double() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in excluded and n not in tokens]
     cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
     if maps:
-        unusual = [gives(divergence, tokens).amax(1) for *_, divergence in maps]
+        unusual = [attention_from(divergence, tokens).amax(1) for *_, divergence in maps]
         scale = max(DISTINCTIVE, *(float(values.max()) for values in unusual))
         cells = [(values / scale).tolist() for values in unusual]
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
