@@ -78,7 +78,7 @@ def score_rule(
     origin = offset if offset is not None else size - length if banded or size == length else None
     allowed: Mask | None = None
     if mask is not None:
-        allowed = mask if isinstance(mask, Mask) else masks.dense(_broadcastable_to_scores("mask", mask, shape, query))
+        allowed = mask if isinstance(mask, Mask) else masks.dense(mask)
         if allowed.keys is not None:
             _broadcastable_to_scores("mask", allowed.keys, (shape[0], size), query)
             if allowed.keys.shape[1] != size:

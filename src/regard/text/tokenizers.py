@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Int
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.errors import RegardError
 from regard.files import read_json, read_regular
@@ -45,7 +46,6 @@ ROLES = {
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
-LARGEST = 1 << 26  # maximum bytes of a tokenizer.json: twice the largest published file
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words or punctuation; together they match the whole text
 
 
@@ -150,16 +150,13 @@ def batch(tokenizer: Any, texts: Sequence[str]) -> PaddedBatch:
     if not texts:
         raise RegardError("texts: got none, expected a list of them")
     rows = tokenizer(texts, padding=False, truncation=False, verbose=False)["input_ids"]
-    for number, row in enumerate(rows, 1):
-        if not row:
-            raise RegardError(f"text {number}: it has no tokens left")
-    width = max(map(len, rows))
-    pad = tokenizer.pad_token_id
-    if pad is None and any(len(row) < width for row in rows):
+    lengths, pad = torch.tensor([len(row) for row in rows]), tokenizer.pad_token_id
+    if int(lengths.min()) == 0:
+        raise RegardError(f"text {int(lengths.argmin()) + 1}: it has no tokens left")
+    if pad is None and int(lengths.min()) < int(lengths.max()):
         raise RegardError("the tokenizer has no padding token, so texts of different lengths can't be batched")
-    ids = torch.tensor([row + [pad or 0] * (width - len(row)) for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    return PaddedBatch(ids, torch.arange(width)[None] < lengths[:, None])
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad or 0)
+    return PaddedBatch(ids, torch.arange(ids.shape[1]) < lengths[:, None])
 
 
 def tokenizer_files(tokenizer: Any) -> dict[str, str]:
@@ -187,7 +184,7 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
     """
     file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
     with tokenizer_errors(f"{str(file)!r} cannot be read"):
-        backend = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
+        backend = tokenizers.Tokenizer.from_str(read_regular(file).decode("utf-8"))
     with tokenizer_errors(f"{str(config_file)!r} cannot be read"):
         roles = {role: token for role, token in ROLES.items() if backend.token_to_id(token) is not None}
         inputs = None
