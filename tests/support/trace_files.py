@@ -14,7 +14,7 @@ from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
-from regard.trace.layer_subset import Layers, call_numbers, calls_made
+from regard.trace.layer_subset import Layers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
@@ -149,8 +149,8 @@ def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
     for x, y in zip(a.hidden_states, b.hidden_states, strict=True):
         same_tensor(x, y)
     for maps, values in (("attention", "values"), ("cross", "cross_values")):
-        assert call_numbers(getattr(a, maps)) == call_numbers(getattr(b, maps))
-        assert calls_made(getattr(a, maps)) == calls_made(getattr(b, maps))
+        assert getattr(a, maps).calls == getattr(b, maps).calls
+        assert getattr(a, maps).made == getattr(b, maps).made
         for x, y in items(getattr(a, maps), getattr(b, maps)):
             assert (x.offset, x.shape, x.dtype) == (y.offset, y.shape, y.dtype)
             torch.testing.assert_close(x.dense(), y.dense(), atol=1e-6, rtol=0)
@@ -166,8 +166,8 @@ def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
 
 def items(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
     """The items of two sequences by layer, side by side."""
-    assert (len(a), call_numbers(a)) == (len(b), call_numbers(b))
-    return ((a[call], b[call]) for call in call_numbers(a))
+    assert (len(a), a.calls) == (len(b), b.calls)
+    return ((a[call], b[call]) for call in a.calls)
 
 
 def same_fields(a: Any, b: Any) -> None:

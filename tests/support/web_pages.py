@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.trace.layer_subset import call_numbers
 from regard.web import html_file
 from regard.web.numbers import NumberStore
 
@@ -171,8 +170,8 @@ def check_call(call: Any, weights: Any, numbers: Numbers) -> np.ndarray:
 
 def check_page(page: Read, sides: Any) -> None:
     """Hold every call of a page, of all layers, against those of some traces."""
-    maps = [side.attention[call] for side in sides for call in call_numbers(side.attention)]
-    maps += [side.cross[call] for side in sides for call in call_numbers(side.cross)]
+    maps = [side.attention[call] for side in sides for call in side.attention.calls]
+    maps += [side.cross[call] for side in sides for call in side.cross.calls]
     assert len(maps) == len(page.data["calls"])
     for call, weights in zip(page.data["calls"], maps, strict=True):
         check_call(call, weights, page)

@@ -16,7 +16,6 @@ from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
-from regard.trace.layer_subset import call_numbers, calls_made
 from regard.trace.trace import PairTrace
 from tests.support.attention_outputs import make_model, traced
 from tests.support.trace_files import Maker, refused, same
@@ -78,10 +77,10 @@ def test_chosen_layers_of_a_hybrid_and_of_several_calls(tmp_path: Path) -> None:
         trace = Model(model, None, name="made").trace(ids=IDS[0])
         regard.save(trace, tmp_path / "a", layers=layers)
         opened = regard.open(tmp_path / "a")
-        assert call_numbers(opened.attention) == calls
+        assert opened.attention.calls == calls
         for call in calls:
             torch.testing.assert_close(opened.attention[call].dense(), trace.attention[call].dense(), atol=1e-6, rtol=0)
-        assert calls_made(opened.attention) == calls_made(trace.attention)
+        assert opened.attention.made == trace.attention.made
         with pytest.raises(
             regard.RegardError, match=r"attention\[0\] (was not saved: the file has|is not there: layer 0 has no)"
         ):

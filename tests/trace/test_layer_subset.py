@@ -5,7 +5,7 @@ import re
 import pytest
 
 from regard.errors import RegardError
-from regard.trace.layer_subset import NOT_SAVED, Layers, call_numbers, calls_made, kept_numbers
+from regard.trace.layer_subset import NOT_SAVED, Layers, kept_numbers
 
 
 def test_an_item_that_is_missing_is_refused_with_the_reason() -> None:
@@ -52,7 +52,7 @@ def test_several_calls_of_a_layer() -> None:
         "b",
         "b",
     )
-    assert (call_numbers(several), calls_made(several), calls_made(("a", "b"))) == (
+    assert (several.calls, several.made, Layers.of("attention", ("a", "b")).made) == (
         tuple(made),
         tuple(made),
         ((0, 0), (1, 0)),

@@ -32,7 +32,6 @@ from regard.questions.patch import (
     trivial_patches,
 )
 from regard.text.tokens import shortened
-from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import Trace
 
 DIRECTIONS = ("denoising", "noising")
@@ -185,7 +184,7 @@ def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) ->
     maps = side.cross if part == "cross" else side.attention
     if what not in OF_HEADS:
         return len(side.hidden_states) - 1, 0
-    first = call_numbers(maps)[0]
+    first = maps.calls[0]
     values = (side.cross_values if part == "cross" else side.values)[first]
     if what == "values" and values is not None:
         return len(maps), values.shape[0]

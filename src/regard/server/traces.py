@@ -42,7 +42,6 @@ from regard.server.requests import (
 from regard.server.tasks import Limits, Task
 from regard.text.quoting import quoted
 from regard.text.tokens import Token, check_text, count_tokens
-from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import page_as_seen
 from regard.web.assemble import Choice, title_of, told_token
@@ -65,7 +64,7 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
             )
         name = f"text {n + 1}" if len(traces) > 1 else "text"
         text = page.add_text(text_data(name, trace.text, trace.tokens))
-        for layer, nth in call_numbers(trace.attention):
+        for layer, nth in trace.attention.calls:
             weights = trace.attention[layer, nth]
             call = page.add_call(_tiled_call(weights, CallName(layer, nth, text, text)))
             maps[call] = ZoomMap(weights)

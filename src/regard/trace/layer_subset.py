@@ -30,16 +30,6 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
     return items.kept if isinstance(items, Layers) else tuple(range(len(items)))
 
 
-def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """Return (layer, call number) for all calls that the layers made, including calls without an item."""
-    return items.made if isinstance(items, Layers) else _one_each(len(items))
-
-
-def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """Return (layer, call number) for all items of a sequence."""
-    return items.calls if isinstance(items, Layers) else _one_each(len(items))
-
-
 def _one_each(size: int) -> tuple[CallNumber, ...]:
     return tuple((n, 0) for n in range(size))
 

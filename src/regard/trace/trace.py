@@ -40,7 +40,7 @@ from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.labelled_map import LabelledMap, Labels, label_all, vector
-from regard.trace.layer_subset import Layers, call_numbers
+from regard.trace.layer_subset import Layers
 from regard.trace.status import Status, merge_statuses
 
 if TYPE_CHECKING:
@@ -247,6 +247,6 @@ class PairTrace(ShownTrace):
 
 def is_causal(trace: Trace) -> bool:
     """Return whether no token of a text attends to a later token. A text with one token counts as causal."""
-    maps = (trace.attention[call] for call in call_numbers(trace.attention))
+    maps = (trace.attention[call] for call in trace.attention.calls)
     open_maps = (m for m in maps if m.given is not None or m.rule.mask is None or m.rule.mask.high != 0)
     return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in open_maps)

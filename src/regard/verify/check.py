@@ -30,7 +30,6 @@ from regard.models.model import Model
 from regard.nn.transformer import Transformer
 from regard.text.tokens import check_texts
 from regard.trace.attention_output import AttentionOutput
-from regard.trace.layer_subset import call_numbers
 from regard.verify.references import RESULT, STATES, WEIGHTS, CheckedInput, largest_difference, layers
 
 PASSED, FAILED, NOT_TESTED = "passed", "FAILED", "not tested"
@@ -326,7 +325,7 @@ def _components(weights: Float[Tensor, "H S"], values: Any, block: Any, token: i
 def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
     """Compare ablating a head with running the model's own code with that head's output projection set to 0."""
     trace = reading.trace.sides[-1]
-    blocks = {layer: trace.attention_outputs[layer] for layer, _ in call_numbers(trace.attention_outputs)}
+    blocks = {layer: trace.attention_outputs[layer] for layer, _ in trace.attention_outputs.calls}
     weights = {n: block.weight for n, block in blocks.items() if isinstance(block, AttentionOutput)}
     if not weights:
         raise RegardError("regard knows no output projection in it")

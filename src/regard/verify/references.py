@@ -21,7 +21,6 @@ from regard.errors import RegardError, first_line
 from regard.memory import require_memory
 from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import read_inputs
-from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
 # output fields of transformers models
@@ -66,7 +65,7 @@ def _trace_field(trace: Trace | PairTrace, name: str) -> Any:
     side = trace.sides[0 if name.startswith("encoder_") else -1]
     if name in WEIGHTS:
         maps = side.cross if name == "cross_attentions" else side.attention
-        return tuple(maps[call].dense()[None] for call in call_numbers(maps))
+        return tuple(maps[call].dense()[None] for call in maps.calls)
     if name in STATES:
         return tuple(state[None] for state in side.hidden_states)
     value = getattr(side, name)
@@ -90,7 +89,7 @@ def layers(trace: Trace | PairTrace, output: Any) -> Iterator[ComparedLayer]:
         side: Trace = trace.sides[0 if name == "encoder_attentions" else -1]
         part: Literal["cross"] | None = "cross" if name == "cross_attentions" else None
         maps = side.cross if part else side.attention
-        numbers = [number for number, call in call_numbers(maps) if not call]
+        numbers = [number for number, call in maps.calls if not call]
         for number, weights in zip(numbers, field_tensors(output, name), strict=False):
             yield ComparedLayer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
 

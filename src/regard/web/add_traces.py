@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -25,7 +25,7 @@ from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, Layers, call_numbers, kept_numbers
+from regard.trace.layer_subset import CallNumber, Layers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, NumberStore, page_numbers_in_bits, vector_bytes_in_page
@@ -115,7 +115,7 @@ def add_trace(
     check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
     scores = None
-    if trace.tokens and len(trace.tokens) <= SCORED and call_numbers(trace.attention):
+    if trace.tokens and len(trace.tokens) <= SCORED and trace.attention.calls:
         with suppress(RegardError):  # some keys aren't tokens of the text
             scores = head_scores(trace)
     if scores is None:
@@ -134,7 +134,7 @@ def add_trace(
 
 def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
     """Add an encoder-decoder's trace to a page: source, target, and the target's cross-attention to the source."""
-    has_cross = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
+    has_cross = bool(pair.decoder.cross.calls) and len(pair.encoder.tokens) > 0
     sinks = [sink.token for sink in cross_sinks(pair)] if has_cross else []
     encoder = add_trace(page, pair.encoder, source, also_sinks=sinks, part="encoder")
     decoder = add_trace(page, pair.decoder, target, part="decoder")
@@ -142,13 +142,13 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
     return encoder, decoder
 
 
-def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
+def chosen_calls(page: Page, maps: Layers[Any]) -> list[CallNumber]:
     """Return a trace's attention calls in the layers that the page includes."""
     if page.layers is None:
-        return list(call_numbers(maps))
+        return list(maps.calls)
     for layer in page.layers:
         maps[layer]  # raises an error if the trace doesn't have this layer
-    return [call for call in call_numbers(maps) if call[0] in page.layers]
+    return [call for call in maps.calls if call[0] in page.layers]
 
 
 def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | None) -> dict[CallNumber, int]:
@@ -158,7 +158,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         if part == "cross"
         else (trace.attention, trace.values, trace.attention_outputs)
     )
-    calls, numbers = call_numbers(maps), {}
+    calls, numbers = maps.calls, {}
     for call in chosen_calls(page, maps):
         layer, nth = call
         alone = sum(other == layer for other, _ in calls) == 1

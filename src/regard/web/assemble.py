@@ -18,7 +18,7 @@ from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
 from regard.text.words import wordlike
-from regard.trace.layer_subset import call_numbers, kept_numbers
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import vector_bytes_in_page
@@ -35,7 +35,7 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
-            for call in call_numbers(maps):
+            for call in maps.calls:
                 if page.layers is None or call[0] in page.layers:
                     total += call_bytes(maps[call], page.heads)
     return total * 4 // 3

@@ -13,7 +13,6 @@ from regard.capture.interventions.ablation import CallChange, applied
 from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture, ModuleIndex
 from regard.models.model import Model
-from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import Trace
 from tests.support.attention_outputs import make_model
 
@@ -51,9 +50,9 @@ def test_two_calls_a_layer_are_ablated_each() -> None:
     """DiffLlama: attention[n] is the first call of layer n, attention[n, 1] the second."""
     model = opened("diffllama")
     plain = model.trace(ids=IDS[0])
-    assert (len(plain.attention), call_numbers(plain.attention)) == (2, ((0, 0), (0, 1), (1, 0), (1, 1)))
+    assert (len(plain.attention), plain.attention.calls) == (2, ((0, 0), (0, 1), (1, 0), (1, 1)))
     ablated = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))])
-    looks = [bool(ablated.attention[call][:, 4, 2].any()) for call in call_numbers(ablated.attention)]
+    looks = [bool(ablated.attention[call][:, 4, 2].any()) for call in ablated.attention.calls]
     assert looks == [True, True, False, False]
     assert unchanged(ablated, plain) == [True, True, False]
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, diffllama has layers 0 to 1"):
@@ -77,7 +76,7 @@ def test_one_of_two_calls_is_ablated() -> None:
 def test_chosen_layers_of_two_calls_each() -> None:
     model = opened("diffllama")
     whole, one = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], layers=[1])
-    assert call_numbers(one.attention) == ((1, 0), (1, 1))
+    assert one.attention.calls == ((1, 0), (1, 1))
     assert torch.equal(one.attention[1, 1].dense(), whole.attention[1, 1].dense())
     with pytest.raises(regard.RegardError, match=r"attention\[0\] was not kept: of 2 this trace holds 1"):
         one.attention[0]
@@ -90,7 +89,7 @@ def test_layers_of_hybrids_keep_their_numbers() -> None:
         model.trace(ids=IDS[0]),
         model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=3))]),
     )
-    assert (len(plain.attention), call_numbers(plain.attention)) == (4, ((1, 0), (3, 0)))
+    assert (len(plain.attention), plain.attention.calls) == (4, ((1, 0), (3, 0)))
     assert any("1, 3 (of 4)" in note for note in plain.status.notes)
     assert [bool(ablated.attention[n][:, 4, 2].any()) for n in (1, 3)] == [True, False]
     assert unchanged(ablated, plain) == [True, True, True, True, False]
@@ -103,7 +102,7 @@ def test_layers_of_hybrids_keep_their_numbers() -> None:
     ):
         plain.attention[0]
     one = model.trace(ids=IDS[0], layers=[2, 3])
-    assert call_numbers(one.attention) == ((3, 0),)
+    assert one.attention.calls == ((3, 0),)
     assert torch.equal(one.attention[3].dense(), plain.attention[3].dense())
 
 

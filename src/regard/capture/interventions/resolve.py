@@ -19,7 +19,6 @@ from regard.checks import numbers_there
 from regard.errors import RegardError, control_name
 from regard.text.tokens import Encoded, shortened
 from regard.text.words import Place, Word
-from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace, asks_for_cross_attention
 
 # The computed head outputs of each trace, by (layer, whether it is cross-attention).
@@ -69,7 +68,7 @@ def _patch_rows_from_source(
     maps = side.cross if cross else side.attention
     if cross and not len(maps):
         raise RegardError('source: it has no cross-attention: part="cross" needs the trace of an encoder-decoder')
-    several = [nth for layer, nth in calls_made(maps) if layer == patch.layer]
+    several = [nth for layer, nth in maps.made if layer == patch.layer]
     if len(several) > 1:
         raise RegardError(
             f"patch: layer {patch.layer} makes {len(several)} attention calls, so its heads cannot be patched"

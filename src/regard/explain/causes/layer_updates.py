@@ -22,7 +22,6 @@ from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
-from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
 
 LARGEST_SHARES = "largest shares through attention"  # column title
@@ -115,7 +114,7 @@ def updates_of_places(
         at, total, errors = enters, torch.zeros_like(change), change.new_zeros(len(places))
         parts, shares_of_tokens = list[list[Attending | None]](), None
         for part, kind, tokens, maps, outputs in blocks:
-            count = sum(number == layer for number, _ in calls_made(maps))
+            count = sum(number == layer for number, _ in maps.made)
             if count == 0:
                 parts.append([None] * len(places))
                 continue

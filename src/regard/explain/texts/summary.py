@@ -44,7 +44,7 @@ from regard.models.readout import Readout
 from regard.shown import short_repr
 from regard.text.tokens import Token
 from regard.text.words import Word, which_text, word_in_neither_text
-from regard.trace.layer_subset import calls_made, kept_numbers
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
@@ -212,7 +212,7 @@ def _summary_of_texts_side(
     return Summary(
         word=word,
         top=top,
-        layers=sorted({layer for layer, _ in calls_made(traces[0].attention)}),
+        layers=sorted({layer for layer, _ in traces[0].attention.made}),
         labels=labels,
         windows=windows,
         texts=[trace.text for trace in traces],

@@ -14,7 +14,7 @@ from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
 from regard.trace.labelled_map import special_share
-from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
 UNKNOWN = ("[UNK]", "<unk>")  # names of the unknown token
@@ -98,7 +98,7 @@ def check_head(trace: Trace, head: int) -> int:
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     """Return the attention calls whose maps are in the trace of a single text. Raises RegardError if there are none."""
     refuse_pairs(trace)
-    if not (calls := call_numbers(trace.attention)):
+    if not (calls := trace.attention.calls):
         raise RegardError(f"the trace of {trace.status.model} has no attention")
     return calls
 
