@@ -4,7 +4,6 @@ import inspect
 import os
 import re
 import threading
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import NoneType
@@ -41,7 +40,6 @@ from regard.models.model import Model
 from regard.models.read_checkpoint import (
     check_finite_weights,
     check_not_on_disk,
-    checked_device_map,
     load_errors_in_line,
     merge_adapter,
     read_checkpoint,
@@ -67,7 +65,7 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "auto",
     adapter: str | os.PathLike[str] | None = None,
-    device_map: str | Mapping[str, str | int] | None = None,
+    device_map: str | dict[str, str | int] | None = None,
     offload_folder: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Open a model to trace texts with it.
@@ -118,7 +116,9 @@ def load(
         adapter, source = source, base
     spread = None
     if device_map is not None or offload_folder is not None:
-        spread = checked_device_map(device_map, offload_folder)
+        if not device_map:
+            raise RegardError("load: device_map: got none, expected 'auto', or a dictionary of modules and devices")
+        spread = {"device_map": device_map, "offload_folder": offload_folder}
         if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
             raise RegardError("load: device_map works for a folder or hub name, without device and adapter")
     if adapter is not None:
@@ -322,21 +322,20 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
 
     Adapters may be untrusted, so the base model must be on this machine, at its full path or in the hub's cache.
     """
-    file, folder = Path(source) / ADAPTER, os.fspath(source)
+    file = Path(source) / ADAPTER
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
         return None
     base = str(read_json(file).get("base_model_name_or_path") or "")
     if names_default_model(base):
         return base
-    full = os.path.isabs(base)
-    if not full and (cached := cached_hub_file(base, CONFIG)) is not None:
-        return str(cached.parent)
-    if not full or not os.path.exists(base) or os.path.exists(os.path.join(base, ADAPTER)):
+    cached = None if os.path.isabs(base) else cached_hub_file(base, CONFIG)
+    path = base if cached is None else str(cached.parent)
+    if not os.path.isabs(path) or not os.path.exists(path) or os.path.exists(os.path.join(path, ADAPTER)):
         raise RegardError(
-            f"{folder!r} adapts {base[:80]!r}, which is neither a full model path nor in the hub's cache: write the "
-            f"model's full path in {ADAPTER}, or pass both, regard.load(model, adapter=folder)"
+            f"{os.fspath(source)!r} adapts {base[:80]!r}, which is neither a full model path nor in the hub's cache: "
+            f"write the model's full path in {ADAPTER}, or pass both, regard.load(model, adapter=folder)"
         )
-    return base
+    return path
 
 
 SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # classes of sentence-transformers

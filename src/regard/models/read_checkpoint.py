@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from regard.capture.classes import class_names
 from regard.errors import RegardError
-from regard.files import check_regular, read_json
+from regard.files import read_json
 from regard.lazy import import_part
 from regard.model_files.folder import ADAPTER
 from regard.model_files.limits import MXFP4, CheckpointSizes
@@ -96,7 +97,6 @@ def read_checkpoint(
     if unused:
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
     if spread:
-        check_spread_model(model, spread, name)
         counts = Counter(str(device) for device in getattr(model, "hf_device_map", {"": model.device}).values())
         devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in counts.items()]
         notes += (f"Weights are spread by accelerate: {', '.join(devices)}.",)
@@ -252,86 +252,36 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
     return StoredWeight.of(quantised(rows, "MXFP4", (32, 16), flipped=True, scale_bytes=parts["_scales"]))
 
 
-def checked_device_map(
-    device_map: str | Mapping[str, str | int] | None, offload_folder: str | os.PathLike[str] | None
-) -> dict[str, Any]:
-    """Return transformers' options to spread a model, after checking them. The arguments are those of `regard.load`."""
-    if device_map is None:
-        raise RegardError("load: offload_folder needs device_map: pass the modules to store there")
-    if device_map != "auto" and not (isinstance(device_map, Mapping) and device_map):
-        raise RegardError(
-            f"load: device_map: got {device_map!r}, expected 'auto', or a dictionary of modules and their devices"
-        )
-    places = "auto" if isinstance(device_map, str) else dict(device_map)
-    if importlib.util.find_spec("accelerate") is None:
-        raise RegardError("load: device_map needs accelerate: pip install 'regard[distributed]'")
-    if isinstance(places, dict) and "disk" in places.values() and offload_folder is None:
-        raise RegardError("load: device_map has modules on disk: pass offload_folder for their weights")
-    return {"device_map": places} | ({} if offload_folder is None else {"offload_folder": os.fspath(offload_folder)})
-
-
-def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
-    """Raise RegardError if a device map names unknown modules. spread: from `checked_device_map`."""
-    known = [path for path, _ in model.named_modules()]
-    devices = [] if spread["device_map"] == "auto" else list(spread["device_map"])
-    unknown = [path for path in devices if path not in known and path not in dict(model.named_parameters())]
-    if unknown:
-        inner = ", ".join(repr(path) for path in sorted(known, key=lambda path: path.count("."))[1:5])
-        raise RegardError(f"load: device_map: model {name!r} has no module {unknown[0]!r}; it has {inner} and more")
-
-
 WEIGHTS = "adapter_model.safetensors"
-# USED: the entries of an adapter's config that define the change of the weights. Only these are passed to peft, because
-# others import modules, read files or change the layers. ADAPTER_UNUSED may have any value; all others must be empty.
-USED_NAMES = """
-    r lora_alpha target_modules exclude_modules target_parameters layers_to_transform layers_pattern rank_pattern
-    alpha_pattern fan_in_fan_out bias lora_bias use_rslora use_dora modules_to_save trainable_token_indices
-    ensure_weight_tying init_lora_weights
-"""
-UNUSED_NAMES = """
-    peft_type peft_version task_type auto_mapping base_model_name_or_path revision inference_mode lora_dropout
-    eva_config
-"""
-USED, ADAPTER_UNUSED = frozenset(USED_NAMES.split()), frozenset(UNUSED_NAMES.split())
-FROM_BASE = ("pissa", "olora")  # initializations that peft computes from the base weights and subtracts from them
-INITIALIZATIONS = (None, True, False, "gaussian", "orthogonal", "eva", "mica", *FROM_BASE)  # others need other files
 
 
 def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
-    """Add a LoRA adapter to the weights of its base model, without a second copy in memory.
+    """Add a LoRA adapter to the weights of its base model, as peft merges it.
 
     Contributions and attribution then use one output projection, as for any model.
     """
     path, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:
         raise RegardError(f"adapter {called}: reading it needs peft: pip install 'regard[adapters]'")
-    for file in (ADAPTER, WEIGHTS):
-        if not os.path.lexists(path / file):
+    for file in (ADAPTER, WEIGHTS):  # else peft would ask the hub or open a pickle
+        if not (path / file).is_file():
             raise RegardError(f"adapter {called}: there is no {file}: pass the folder of an adapter, in safetensors")
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     settings = read_json(path / ADAPTER)
-    if (kind := settings.get("peft_type")) != "LORA":
-        raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, expected LORA")
-    plain = peft.LoraConfig().to_dict()
-    initialization = settings.get("init_lora_weights")
-    unsupported = ["init_lora_weights"] * (initialization not in INITIALIZATIONS)
-    others = {name: value for name, value in settings.items() if name not in USED | ADAPTER_UNUSED}
-    unsupported += [name for name, value in others.items() if value and value != plain.get(name)]
-    if unsupported:
-        problem = f"{unsupported[0][:40]!r} is {str(settings[unsupported[0]])[:40]!r} in its {ADAPTER}"
-        raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
-    check_regular(path / WEIGHTS, "weights")
+    start = str(settings.get("init_lora_weights"))
+    if settings.get("peft_type") != "LORA" or start.startswith("pissa_niter"):  # which starts from random numbers
+        kind = f"{settings.get('peft_type')!s:.40}, init_lora_weights {start:.40}"
+        raise RegardError(f"adapter {called}: its peft_type is {kind}, expected LORA without pissa_niter")
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # tensors are checked below
-            config = peft.LoraConfig(**{name: settings[name] for name in USED & settings.keys()}, inference_mode=True)
-            empty = initialization not in FROM_BASE  # allocate no memory yet, since the config may have any rank
-            with torch.device("meta" if empty else "cpu"):
-                wrapped = peft.PeftModel(opened.model, config)
-            result = wrapped.load_adapter(str(path), "default", use_safetensors=True, low_cpu_mem_usage=empty)
-            if unexpected := [*result.unexpected_keys, *result.missing_keys]:
-                raise RegardError(f"{len(unexpected)} of its tensors, first {unexpected[0]!r}")
+            known = {field.name for field in fields(peft.LoraConfig)}
+            used = {name: value for name, value in settings.items() if value or name in known}  # fails if unknown
+            wrapped = peft.PeftModel(opened.model, peft.LoraConfig(**used | {"inference_mode": True}))
+            result = wrapped.load_adapter(str(path), "default")
+            if wrong := [*result.unexpected_keys, *result.missing_keys]:
+                raise RegardError(f"{len(wrong)} of its tensors, first {wrong[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
             for layer in list(wrapped.modules()):
                 if isinstance(layer, BaseTunerLayer):  # other modules that share the weight keep the original
@@ -342,7 +292,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     except Exception as error:  # peft raises various exceptions for a wrong config or shape
         problem = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
-    note = f"The LoRA adapter {path.name!r} (rank {config.r}) was added to the weights of {opened.name}."
+    note = f"The LoRA adapter {path.name!r} (rank {settings.get('r')}) was added to the weights of {opened.name}."
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(path)).name}",
         notes=(*opened.notes, note), image_processor=opened.image_processor,
