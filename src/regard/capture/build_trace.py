@@ -22,7 +22,6 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions.names import CallNumbering
 from regard.capture.options import NO_LAYERS
-from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack, computing_dtype
 from regard.checks import numbers_there
 from regard.errors import RegardError
@@ -53,8 +52,8 @@ class CapturedPass:
     """One forward pass of a batch and everything that was captured in it.
 
     calls, stacks, attention_outputs: those that traces show. call_ids: of the attention calls, None for joined passes.
-    earlier: for a pass that began within the text, the results for the tokens before it. notes: for the status of each
-    trace. labels: of a classifier.
+    earlier: for a pass that began within the text, the number of tokens before it and a trace with their results.
+    notes: for the status of each trace. labels: of a classifier.
     """
 
     name: str
@@ -67,7 +66,7 @@ class CapturedPass:
     capture: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
     call_ids: CallNumbering | None = None
-    earlier: EarlierRows | None = None
+    earlier: tuple[int, Trace] | None = None
     notes: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
@@ -77,7 +76,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     stacks = list(captured.stacks.values())
     if isinstance(item := captured.sources[n], ModelInput) and item.text:
         # the stack that read the text comes after the one that read its image
-        stacks = [stack for stack in stacks if stack.hidden_states[0].shape[1] == len(item.tokens)][-1:]
+        stacks = [stack for stack in stacks if stack.shape[1] == len(item.tokens)][-1:]
     stack = max(stacks, key=lambda stack: stack.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
@@ -129,12 +128,12 @@ def check_finite(states: Mapping[int, Tensor], name: str) -> None:
 
 def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
     """Check that a stack has as many tokens as the input. If the model added tokens, positions would be wrong."""
-    expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
-    expected -= 0 if captured.earlier is None else captured.earlier.past
+    expected, length = max(len(text.tokens) for text in texts), stack.shape[1]
+    expected -= 0 if captured.earlier is None else captured.earlier[0]
     if expected != length:
         raise RegardError(
             f"model {captured.name!r}: its layers {stack.path!r} have {length} tokens where {expected} were given, in "
-            f"states of shape {tuple(stack.hidden_states[0].shape)}: it cannot be traced"
+            f"states of shape {stack.shape}: it cannot be traced"
         )
 
 
@@ -147,7 +146,7 @@ class _Side:
     def __init__(self, captured: CapturedPass, n: int, texts: list[Encoded], stack: LayerStack) -> None:
         check_length(captured, stack, texts)
         self.captured, self.n, self.text, self.stack = captured, n, texts[n], stack
-        self.run, self.longest = slice(0, len(self.text.tokens)), stack.hidden_states[0].shape[1]
+        self.run, self.longest = slice(0, len(self.text.tokens)), stack.shape[1]
 
     def trace(
         self,
@@ -165,8 +164,8 @@ class _Side:
             if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in keep.layers]:
                 reason = f"which attention calls of {name} belong to them is known only after they are made"
                 raise RegardError(f"{message}, but {reason}: trace all")
-        n, run, earlier = self.n, self.run, captured.earlier
-        states = {number: state[n, run] for number, state in self.stack.numbered.items()}
+        n, run = self.n, self.run
+        states = {number: state[n, run] for number, state in self.stack.hidden_states.items()}
         check_finite(states, captured.name)
         last_hidden_state = states[depth]
         if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, such as DETR's
@@ -175,10 +174,11 @@ class _Side:
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
             last_hidden_state = last[n, run]  # after a final norm
         own_logits = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
-        if earlier is not None:
-            last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
-            if own_logits is not None and own_logits.ndim > 1:
-                own_logits = earlier.before("logits", own_logits)
+        if captured.earlier is not None:
+            past, plain = captured.earlier
+            last_hidden_state = torch.cat([plain.last_hidden_state[:past], last_hidden_state])
+            if own_logits is not None and own_logits.ndim > 1 and plain.logits is not None:
+                own_logits = torch.cat([plain.logits[:past], own_logits])
         embeddings = {name: part[n, run] for name, part in parts.named.items()}
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
         model, comparison = captured.model, captured.capture.comparison

@@ -183,7 +183,7 @@ def _stack_of_reported_states(
         if states is None:
             same = stack.count == count + 1
         else:
-            pairs = zip(stack.hidden_states[:-1], states, strict=False)
+            pairs = zip([*stack.hidden_states.values()][:-1], states, strict=False)
             same = len(stack.hidden_states) == count + 1 and all(
                 a.shape == b.shape  # equal except for rounding; 1e-3 is the scale for near-zero states
                 and float((a - b).abs().max()) <= _limit_for_dtype(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
@@ -197,7 +197,7 @@ def _stack_of_reported_states(
             f"model {name!r}: {REASON}, and its {count} {field} belong to no stack of layers, found {layers}"
         )
     # for layers in several lists, such as XLM's; this isn't the path of a module
-    return LayerStack(f"{field.replace('cross', 'decoder')} of no list", states, True)
+    return LayerStack(f"{field.replace('cross', 'decoder')} of no list", dict(enumerate(states)), len(states), True)
 
 
 def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:

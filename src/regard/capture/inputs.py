@@ -65,12 +65,12 @@ def named_tokens(
     if not stacks:
         raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")
     stack = shown_stacks(stacks, pairs=pairs)[0]
-    length = stack.hidden_states[0].shape[1]
-    for n, state in enumerate(stack.hidden_states):
+    length = stack.shape[1]
+    for n, state in stack.hidden_states.items():
         if state.ndim != 3 or tuple(state.shape[:2]) != (1, length):
             raise RegardError(
                 f"model {name!r}: state {n} has shape {tuple(state.shape)}, state 0 "
-                f"{tuple(stack.hidden_states[0].shape)}: its layers do not keep one row of tokens, it cannot be traced"
+                f"{stack.shape}: its layers do not keep one row of tokens, it cannot be traced"
             )
     for call in calls:
         shape = call.weights.shape

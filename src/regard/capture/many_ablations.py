@@ -12,7 +12,7 @@ keys and values. Then all tokens or all layers are computed.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -24,11 +24,12 @@ from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT, CapturedPass, tr
 from regard.capture.interventions.activations import Patch, Steer
 from regard.capture.interventions.names import Ablate, CallId, CallIds, Head, tokens_at
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
-from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, PassReuse, attends_back, without_first
+from regard.capture.prefix import NO_REUSE, KeptKeys, PassReuse, attends_back, without_first
 from regard.capture.session import Session
 from regard.capture.state import shown_stacks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
+from regard.trace.trace import Trace
 
 BATCH_TOKENS = 2048  # tokens of a whole batch; larger batches are hardly faster
 # Allowed difference of a row without ablations from the plain pass, relative to a vector's length. Batch sizes affect
@@ -79,9 +80,9 @@ class _RepeatedText:
         self._passes, self._source, self._target = passes, source, target
         self.keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
         self.plain: LayerOutputs | None = None
-        self.keys: KeysValues | None = None
+        self.keys: KeptKeys | None = None
         self._last: dict[str, Tensor] = {}
-        self._earlier: EarlierRows | None = None
+        self._trace: Trace | None = None
 
     def run(self, sets: Sequence[Sequence[Any]], reuse: PassReuse = NO_REUSE) -> CapturedPass:
         """Run the text once for each set of interventions, in one batch."""
@@ -110,15 +111,14 @@ class _RepeatedText:
         # run the text again with a cache, which is kept if the states are the same
         cached = KeptKeys()
         try:
-            again = self.run([()], PassReuse(inputs=cached.inputs))
+            again = self.run([()], PassReuse(inputs=cached.filling))
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception:  # the architecture doesn't support this cache
             return
-        if all(_same_layer_states(again.capture.last[name][0], plain[0]) for name, plain in self._last.items()):
-            self.keys = cached.of(depth, len(self._source.tokens))
-            trace = trace_of(again, 0)
-            self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
+        same = all(_same_layer_states(again.capture.last[name][0], plain[0]) for name, plain in self._last.items())
+        if same and cached.complete(depth, len(self._source.tokens)):
+            self.keys, self._trace = cached, trace_of(again, 0)
 
     def run_from(self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]) -> CapturedPass | None:
         """Run sets of changes from this start on, with an unchanged first row. Returns the pass.
@@ -149,8 +149,8 @@ class _RepeatedText:
             same = False
         if not same:
             return None
-        if past and self._earlier is not None:
-            done.earlier = replace(self._earlier, past=past)
+        if past and self._trace is not None:
+            done.earlier = past, self._trace
             done.notes += (FROM_WITHIN,)
         return done
 

@@ -214,7 +214,8 @@ class ModelStructure:
             recorder = _FeedForwardOutputs(self._model, stacks, self.feed_forwards(*of_text))
             done = self._pass(*of_text, recorder.opened)
             for side, (path, _) in zip(sides, stacks, strict=True):
-                check_patch_source_states([state[0] for state in done.stacks[path].hidden_states], side, self._name)
+                states = done.stacks[path].hidden_states.values()
+                check_patch_source_states([state[0] for state in states], side, self._name)
             self._outputs[sides[-1]] = {key: output[0] for key, output in recorder.outputs.items()}
         outputs, layer_key = self._outputs[sides[-1]], (1 if part == "decoder" else 0, layer)
         if layer_key not in outputs:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
@@ -39,11 +38,30 @@ class PassReuse:
 NO_REUSE = PassReuse()
 
 
-@dataclass(frozen=True)
-class KeysValues:
-    """The keys (1, G, L, D) and values (1, G, L, E) of a text in each layer."""
+class KeptKeys:
+    """The keys and values of a text in each layer, in a cache that a plain pass fills.
 
-    layers: tuple[tuple[Float[Tensor, "1 G L D"], Float[Tensor, "1 G L E"]], ...]
+    `filling` adds an empty cache to the inputs of the plain pass, `continued` its contents to those of a later pass.
+    """
+
+    def __init__(self) -> None:
+        self._cache: Any = None
+
+    def filling(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return the inputs with an empty cache, which keeps all keys even in sliding-window layers."""
+        from transformers import DynamicCache
+
+        self._cache = DynamicCache()
+        return inputs | {"past_key_values": self._cache, "use_cache": True}
+
+    def complete(self, depth: int, length: int) -> bool:
+        """Return whether the cache has keys and values of a text's tokens for each layer."""
+        layers = [] if self._cache is None else self._cache.layers
+        # other caches keep only a window, or quantized keys
+        if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
+            return False
+        tensors = [tensor for layer in layers for tensor in (layer.keys, layer.values)]
+        return all(x is not None and x.ndim == 4 and x.shape[::2] == (1, length) for x in tensors)
 
     def continued(self, inputs: dict[str, Any], past: int) -> dict[str, Any]:
         """Return inputs for a pass from token `past` on, with the cached keys and values of the tokens before it."""
@@ -51,33 +69,9 @@ class KeysValues:
 
         rows = inputs["input_ids"].shape[0]
         cache = DynamicCache()
-        cache.layers = [_earlier_layer(key[:, :, :past], value[:, :, :past], rows) for key, value in self.layers]
+        cache.layers = [_earlier_layer(x.keys[:, :, :past], x.values[:, :, :past], rows) for x in self._cache.layers]
         cut = {name: inputs[name][:, past:] for name in ("input_ids", "token_type_ids") if name in inputs}
         return inputs | cut | {"past_key_values": cache, "use_cache": True}
-
-
-class KeptKeys:
-    """Make a model's plain pass fill a cache. `inputs` adds it to the model's inputs, `of` returns its contents."""
-
-    def __init__(self) -> None:
-        self._cache: Any = None
-
-    def inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Return the inputs with an empty cache, which keeps all keys even in sliding-window layers."""
-        from transformers import DynamicCache
-
-        self._cache = DynamicCache()
-        return inputs | {"past_key_values": self._cache, "use_cache": True}
-
-    def of(self, depth: int, length: int) -> KeysValues | None:
-        """Return the cached keys and values of a text's tokens. None if the keys of any layer are missing."""
-        layers = [] if self._cache is None else self._cache.layers
-        # other caches keep only a window, or quantized keys
-        if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
-            return None
-        kept = tuple((layer.keys, layer.values) for layer in layers)
-        complete = all(x is not None and x.ndim == 4 and x.shape[::2] == (1, length) for pair in kept for x in pair)
-        return KeysValues(kept) if complete else None
 
 
 def attends_back(call: Call) -> bool:
@@ -102,23 +96,6 @@ def without_first(output: Any, past: int) -> Any:
     if type(output) in (tuple, list):
         return type(output)(without_first(value, past) for value in output)
     return output
-
-
-@dataclass(frozen=True)
-class EarlierRows:
-    """The results of a plain pass for the tokens before a pass that starts within the text.
-
-    last_hidden_state, logits: of all tokens of the text, without padding. past: the number of tokens before the pass.
-    """
-
-    past: int
-    last_hidden_state: Float[Tensor, "L M"]
-    logits: Float[Tensor, "..."] | None
-
-    def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
-        """Return the rows of the whole text, earlier rows first. name: "last_hidden_state" or "logits"."""
-        earlier = getattr(self, name)
-        return torch.cat([earlier[: self.past], rows])
 
 
 def _earlier_layer(key: Tensor, value: Tensor, rows: int) -> Any:

@@ -124,36 +124,29 @@ class Comparison:
 
 @dataclass
 class LayerStack:
-    """The states of a stack, (B, L, M), in execution order: the input of the first layer and the output of each layer.
+    """The kept states of a stack by number, (B, L, M): 0 enters the first layer, n + 1 leaves layer n.
 
-    dropped: the numbers of states that weren't kept. hidden_states has the others and always the last state.
+    count: the number of states, which is the number of layers + 1. The last is always kept.
     calls: the layer of each attention call, by (path of its module, n-th call of that path).
     """
 
     path: str
-    hidden_states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
+    hidden_states: dict[int, Float[Tensor, "B L M"]] = field(default_factory=dict)
+    count: int = 0
     attends: bool = False
-    dropped: list[int] = field(default_factory=list)
     calls: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @property
-    def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
-        """Return the kept hidden states by number."""
-        numbers = [n for n in range(self.count) if n not in self.dropped]
-        return dict(zip(numbers, self.hidden_states, strict=True))
-
-    @property
-    def count(self) -> int:
-        """Return the number of hidden states of the stack, which is the number of layers + 1."""
-        return len(self.hidden_states) + len(self.dropped)
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the states, (B, L, M). L includes padding."""
+        return tuple(next(iter(self.hidden_states.values())).shape)
 
     def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
         """Add the next state, and drop the previous state unless `keep` includes it."""
-        last = self.count - 1
-        if last >= 0 and not keep.state(last):
-            self.hidden_states.pop()
-            self.dropped.append(last)
-        self.hidden_states.append(state.detach())
+        if not keep.state(self.count - 1):
+            self.hidden_states.pop(self.count - 1, None)
+        self.hidden_states[self.count] = state.detach()
+        self.count += 1
 
 
 def shown_stacks(stacks: Mapping[str, LayerStack], *, pairs: bool) -> list[LayerStack]:

@@ -80,7 +80,7 @@ def _read_batch(
     if stack is None:
         raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
     check_length(done, stack, texts)
-    states, depth = stack.numbered, count_layers(model)
+    states, depth = stack.hidden_states, count_layers(model)
     states[depth] = done.capture.last.get("last_hidden_state", states[depth])
     check_finite({layer + 1: states[layer + 1] for layer in layers}, model.name)
     maps: list[AttentionMap] = []

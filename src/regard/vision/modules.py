@@ -98,7 +98,7 @@ class WatchedSession(Session):
             notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_ranges(stages)}.")
         states = [layers[stage.start].entered, *(layers[n].left for n in stage)]
         numbered = {n: s.flatten(1, -2) for n, s in enumerate(states, stage.start) if keep.state(n) or n == end}
-        stack.hidden_states, stack.dropped = list(numbered.values()), [n for n in range(end + 1) if n not in numbered]
+        stack.hidden_states, stack.count = numbered, end + 1
         if (patches := item.patches) is not None and len(grid) == 2:
             sides = zip((item.tensors or {})["pixel_values"].shape[2:], grid, strict=True)
             has_grid = self._uses_windows(layers[stage.start].path) and not any(size % count for size, count in sides)
