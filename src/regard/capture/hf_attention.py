@@ -9,7 +9,6 @@ specification raises `TensorMaskError`, and the pass is repeated with masks as t
 """
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -108,10 +107,7 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
 NAME = "regard"
 
 
-CHECKED = 1 << 8  # cache size for masks already compared with transformers' own: texts of equal length share a mask
-
-_checked_masks: OrderedDict[Any, None] = OrderedDict()
-
+_checked_masks: set[Any] = set()  # masks compared with transformers' own; texts of equal length share a mask
 
 # (call number, module, (query, key, value), scaling, other arguments, result of `attend`, sampled rows of its output)
 _Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
@@ -247,9 +243,7 @@ def mask(
         if not bool((expected == (True if tile is None else tile)).all()):
             return written_out(q_length, starts[0])
     if plain:
-        _checked_masks[checked] = None
-        while len(_checked_masks) > CHECKED:
-            _checked_masks.popitem(last=False)
+        _checked_masks.add(checked)
     return ModelMask.of(known, key_count=kv_length, skippable=skippable)
 
 

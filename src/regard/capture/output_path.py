@@ -43,7 +43,6 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_call_path
 from regard.capture import operations
@@ -267,7 +266,7 @@ class _ContextPath:
         return None
 
 
-class _Follower(TorchFunctionMode):
+class _Follower(operations.OperationMode):
     """Observe each operation of a pass and act on those that read a followed tensor, identified by its storage.
 
     index: the model's index. learns: whether to store the modules for later passes.
@@ -280,8 +279,7 @@ class _Follower(TorchFunctionMode):
         self._outside = current_call_path()  # differs inside attention calls
         self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> (path, function to call on a read)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         # nothing is followed, an attribute is read, or this is inside an attention call
         if not self._followed or name == "__get__" or current_call_path() != self._outside:
             return func(*args, **kwargs)

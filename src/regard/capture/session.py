@@ -197,12 +197,17 @@ class Session:
             inputs |= {"output_attentions": True, "output_hidden_states": True}
         # with padding, each text's statistics are computed after removing it
         even = all(len({len(text.tokens) for text in texts}) <= 1 for texts in (sources, targets or ()))
-        applying = None
+        numbering = None
+        if changes.calls or keep.call_ids:
+            numbering = CallNumbering(self.model, capture, pairs=self.pairs, known=reuse.call_ids)
         with ExitStack() as opened:
             opened.enter_context(quiet())
             opened.enter_context(torch.no_grad())
             factors = opened.enter_context(self.capture_attention(capture, reported=keep.reported))
             opened.enter_context(hooks(reuse.past))  # before recording, which must see the changed states
+            if numbering is not None:
+                lengths = [tensor.shape[1] for tensor in ids]
+                opened.enter_context(applied(changes.calls, numbering, capture, lengths, self.name, reuse.past))
             # changes need a check of every call
             layers = None if changes.calls else keep.layers if keep.attention else NO_LAYERS
             kept = ("value", "output") if changes.calls else None
@@ -215,9 +220,6 @@ class Session:
                 capture.attention_outputs = opened.enter_context(follow_outputs(index))
             watched = record_last_hidden_states(self.model, head_input=not keep.last_row)
             capture.last = opened.enter_context(watched)
-            if changes.calls or keep.call_ids:
-                numbering = CallNumbering(self.model, capture, pairs=self.pairs, known=reuse.call_ids)
-                applying = opened.enter_context(applied(changes.calls, numbering, self.name, reuse.past))
             opened.enter_context(reuse.context())
             try:
                 output = self.model(**inputs)
@@ -227,8 +229,6 @@ class Session:
                 if not isinstance(sources[0], ModelInput):
                     raise
                 raise unreadable_inputs(sources[0], self.model, self.name, error) from error
-        if applying is not None:
-            applying.check(capture.stacks, capture.calls, [tensor.shape[1] for tensor in ids])
         calls, stacks, texts = list(capture.calls.values()), capture.stacks, sources
         if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
             capture.embeddings[: len(ids)] = [EmbeddingParts()]  # no ids, or the image replaces some embeddings
@@ -253,7 +253,7 @@ class Session:
         return CapturedPass(
             name=self.name, model=self.model, sources=texts, targets=targets, calls=calls, stacks=stacks,
             logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
-            capture=capture, attention_outputs=outputs, call_ids=None if applying is None else applying.call_ids,
+            capture=capture, attention_outputs=outputs, call_ids=numbering,
             notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
         )  # fmt: skip
 

@@ -207,13 +207,16 @@ def test_a_part_of_a_model_that_has_none_is_refused() -> None:
 
 def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
     """What was counted as the decoder's own attention turns out to be cross-attention: another call was ablated."""
-    known = []
+    known, right = [], names.CallNumbering._part
 
-    def late(self: names.CallNumbering, path: str) -> bool:
-        known.append(path)
-        return path == "decoder.layers.0.encoder_attn" and len(known) > 4
+    def late(self: names.CallNumbering, path: str) -> tuple[bool, names.Part | None]:
+        shown, part = right(self, path)
+        if part == "cross":
+            known.append(path)
+            part = "cross" if len(known) > 2 else "decoder"
+        return shown, part
 
-    monkeypatch.setattr(names.CallNumbering, "_crosses", late)
+    monkeypatch.setattr(names.CallNumbering, "_part", late)
     with pytest.raises(regard.RegardError, match="of marian make which layer was known only after they were made"):
         trace(opened("marian"), regard.ablate(regard.head(0, 1, part="decoder")))
 
@@ -221,21 +224,21 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
 def test_keys_that_are_no_tokens_have_no_edges() -> None:
     model = make_model("bert")
     watch = Capture(ModuleIndex(model))
-    for ablated, edges in (
-        (CallChange(None, (1,), HeadAblation(heads=(2,), batch=(0,))), False),
-        (CallChange(None, None, EdgeAblation(queries=(0,), keys=(0,), batch=(0,))), True),
-    ):
+
+    def run(change: CallChange, length: int) -> None:
+        numbering = names.CallNumbering(model, watch, pairs=False)
         with (
             torch.no_grad(),
-            record() as calls,
-            record_layers(model, watch) as stacks,
+            applied([change], numbering, watch, [length], "bert"),
+            record() as watch.calls,
+            record_layers(model, watch),
             through_interface(model, watch),
-            applied([ablated], names.CallNumbering(model, watch, pairs=False), "bert") as ablations,
         ):
             model(IDS)
-        ablations.check(stacks, calls, [11])
-        if edges:
-            with pytest.raises(regard.RegardError, match="layer 0 of bert attends to 11 keys for 10 tokens"):
-                ablations.check(stacks, calls, [10])
-        else:
-            ablations.check(stacks, calls, [10])
+
+    head = CallChange(None, (1,), HeadAblation(heads=(2,), batch=(0,)))
+    edge = CallChange(None, None, EdgeAblation(queries=(0,), keys=(0,), batch=(0,)))
+    for change, length in ((head, 11), (head, 10), (edge, 11)):
+        run(change, length)
+    with pytest.raises(regard.RegardError, match="layer 0 of bert attends to 11 keys for 10 tokens"):
+        run(edge, 10)

@@ -3,15 +3,14 @@
 `attend` identifies calls by name. The names of a pass's calls come from `call_name`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from regard.attention.ablation import Ablation, CallPatch, EdgeAblation, OpenAblations, PatchError, ablating
-from regard.attention.recording import Calls
+from regard.attention.ablation import Ablation, CallPatch, EdgeAblation, PatchError, ablating
 from regard.capture.interventions.names import OF, CallNumbering, Part
-from regard.capture.state import LayerStack
+from regard.capture.state import Capture
 from regard.checks import numbers_there
 from regard.errors import OutOfRangeError, RegardError
 
@@ -45,74 +44,28 @@ class CallChange:
         return replace(change, layers=names, **moved)
 
 
-@dataclass(frozen=True, eq=False)
-class AppliedAblations:
-    """The ablations of a forward pass. Call `check` after the pass.
-
-    call_ids: the numbering of the pass's calls. name: the model's name. past: the number of tokens before the pass.
-    """
-
-    ablations: Sequence[CallChange]
-    opened: OpenAblations
-    call_ids: CallNumbering
-    name: str
-    past: int = 0
-
-    def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
-        """Check that each ablation was applied to the calls and tokens that it names.
-
-        lengths: the number of tokens of the padded text, and for an encoder-decoder of the target.
-        """
-        if not self.ablations:
-            return
-        if not self.call_ids.matches(stacks):
-            raise RegardError(
-                f"interventions: which calls of {self.name} make which layer was known only after they were made: "
-                "they cannot be ablated"
-            )
-        depths = [stack.count - 1 for stack in stacks.values()]
-        for ablation in self.ablations:
-            count = max(depths, default=0) if ablation.part is None else depths[ablation.part != "encoder"]
-            for layer in ablation.layers or (0,):  # for all layers, check that the stack has any
-                if layer >= count:
-                    available = f"{self.name} has no layers"
-                    available = numbers_there("layer", count, f"{self.name} has") if count else available
-                    raise RegardError(f"interventions: layer {layer} is out of range, {available}{OF[ablation.part]}")
-        unmet = self.opened.unmet
-        for ablation, opened in zip(self.ablations, self.opened.ablations, strict=True):
-            if opened in unmet:
-                layers = " and ".join(map(str, ablation.layers or (0,)))
-                nth_call = "" if ablation.nth is None else f" call {ablation.nth}"
-                raise RegardError(
-                    f"interventions: layer {layers} of {self.name} has no attention{nth_call} that could be ablated "
-                    "or patched"
-                )
-        for (path, nth), call in calls.items():
-            call_id = self.call_ids(path, nth)
-            if call_id is not None and any(isinstance(change, (EdgeAblation, CallPatch)) for change in call.ablations):
-                shape, part = tuple(call.weights.shape[-2:]), call_id.part
-                expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + self.past
-                if shape != expected:
-                    raise RegardError(
-                        f"interventions: layer {call_id.layer} of {self.name} attends to {shape[-1]} keys for "
-                        f"{expected[1]} tokens: which of them a word is, is not known, so nothing can be done to it by "
-                        "tokens"
-                    )
-
-
 @contextmanager
 def applied(
-    ablations: Sequence[CallChange], call_ids: CallNumbering, name: str, past: int = 0
-) -> Iterator[AppliedAblations]:
-    """Apply ablations to the forward pass inside the block. For arguments, see `AppliedAblations`."""
+    changes: Sequence[CallChange], call_ids: CallNumbering, capture: Capture, lengths: Sequence[int], name: str,
+    past: int = 0,
+) -> Iterator[None]:  # fmt: skip
+    """Apply changes to the calls of the pass inside the block, and check that each was applied to the right calls.
+
+    Enter it before the calls and layers are recorded in `capture`, because it checks the complete records.
+
+    Args:
+        lengths: the number of tokens of the padded text, and for an encoder-decoder of the target.
+        name: the model's name.
+        past: the number of tokens before the pass.
+    """
 
     def name_of(path: str, nth: int) -> str:
         call = call_ids(path, nth)
         return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
-        with ablating([change.for_attend(past) for change in ablations], name_of) as opened:
-            yield AppliedAblations(ablations, opened, call_ids, name, past)
+        with ablating([change.for_attend(past) for change in changes], name_of) as opened:
+            yield
     except PatchError as error:
         raise RegardError(f"patch: {error}") from error
     except OutOfRangeError as error:
@@ -120,6 +73,38 @@ def applied(
             raise
         available = numbers_there("head", error.size, f"{name} has")
         raise RegardError(f"interventions: head {error.given} is out of range, {available}") from error
+    if not changes:
+        return
+    if not call_ids.matches(capture.stacks):
+        raise RegardError(
+            f"interventions: which calls of {name} make which layer was known only after they were made: "
+            "they cannot be ablated"
+        )
+    depths = [stack.count - 1 for stack in capture.stacks.values()]
+    for change in changes:
+        count = max(depths, default=0) if change.part is None else depths[change.part != "encoder"]
+        for layer in change.layers or (0,):  # for all layers, check that the stack has any
+            if layer >= count:
+                available = f"{name} has no layers"
+                available = numbers_there("layer", count, f"{name} has") if count else available
+                raise RegardError(f"interventions: layer {layer} is out of range, {available}{OF[change.part]}")
+    for change, ablation in zip(changes, opened.ablations, strict=True):
+        if ablation in opened.unmet:
+            layers = " and ".join(map(str, change.layers or (0,)))
+            nth_call = "" if change.nth is None else f" call {change.nth}"
+            raise RegardError(
+                f"interventions: layer {layers} of {name} has no attention{nth_call} that could be ablated or patched"
+            )
+    for (path, nth), call in capture.calls.items():
+        call_id = call_ids(path, nth)
+        if call_id is not None and any(isinstance(change, (EdgeAblation, CallPatch)) for change in call.ablations):
+            shape, part = tuple(call.weights.shape[-2:]), call_id.part
+            expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + past
+            if shape != expected:
+                raise RegardError(
+                    f"interventions: layer {call_id.layer} of {name} attends to {shape[-1]} keys for {expected[1]} "
+                    "tokens: which of them a word is, is not known, so nothing can be done to it by tokens"
+                )
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:

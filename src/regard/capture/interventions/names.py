@@ -289,10 +289,6 @@ class CallNumbering:
             return index == 0, None
         if index > 1:
             return False, None
-        if index == 1 and self._crosses(path):
+        if index == 1 and path in self._capture.cross_paths:
             return True, "cross"
         return True, ("encoder", "decoder")[index]
-
-    def _crosses(self, path: str) -> bool:
-        """Return whether this path is known to be cross-attention."""
-        return path in self._capture.cross_paths
