@@ -76,15 +76,7 @@ class ModuleIndex:
 
     def current(self) -> "ModuleIndex":
         """Return this index if the model still has the same modules, else a new index."""
-        modules: list[nn.Module] = []
-        waiting: list[nn.Module | None] = [self.model]
-        seen: set[nn.Module] = set()
-        while waiting:
-            module = waiting.pop()
-            if module is not None and module not in seen:
-                seen.add(module)
-                modules.append(module)
-                waiting.extend(reversed(module._modules.values()))
+        modules = list(self.model.modules())
         same = modules == self.modules and [module.forward for module in modules] == self.forwards
         return self if same else ModuleIndex(self.model)
 

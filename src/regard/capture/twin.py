@@ -83,9 +83,10 @@ class Twin:
             return self._copy(value)
         if id(value) in self._fresh:
             return self._copies[id(value)][1]
-        before = self._copies.get(id(value), (None, None))[1]
-        reused = type(before) is kind and before is not value
-        copy: Any = value if calling else before if reused else object.__new__(kind)
+        copy: Any = value
+        if not calling:
+            before = self._copies.get(id(value), (None, None))[1]
+            copy = before if type(before) is kind and before is not value else object.__new__(kind)
         self._fresh.add(id(value))
         self._copies[id(value)] = value, copy  # in case it refers to itself
         if not calling:
@@ -99,8 +100,6 @@ class Twin:
             copy = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
             copy.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
             copy.__dict__ = value.__dict__
-        if calling and reused and _held_ids(before) == _held_ids(copy):
-            copy = before  # the same object, so that cached facts stay valid
         self._copies[id(value)] = value, copy
         return copy
 
@@ -115,17 +114,3 @@ class Twin:
             return cell
         copy = self._copy_item(contents)
         return cell if copy is contents else CellType(copy)
-
-
-def _held_ids(calling: Any) -> list[Any]:
-    """List the ids of all objects that a function or partial refers to. For a method: its function and object."""
-    if isinstance(calling, partial):
-        values = [calling.func, *calling.args, *calling.keywords.values()]
-    else:
-        values = [*(calling.__defaults__ or ()), *(calling.__kwdefaults__ or {}).values()]
-        for cell in calling.__closure__ or ():
-            try:
-                values.append(cell.cell_contents)
-            except ValueError:  # an empty cell
-                values.append(cell)
-    return [(id(value.__func__), id(value.__self__)) if type(value) is MethodType else id(value) for value in values]
