@@ -110,55 +110,35 @@ def load(
         if argument is not None and (isinstance(argument, type) or not callable(argument)):
             origin = f"as transformers.Auto{name.title()}.from_pretrained makes it"
             raise RegardError(f"{name}: got {type(argument).__name__}, expected the object itself, {origin}")
-    if not isinstance(source, (str, os.PathLike, NoneType)):
-        source, tokenizer, processor = unwrap_model(source, tokenizer, processor)
-    if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
+    is_object = not isinstance(source, (str, os.PathLike, NoneType))
+    if not is_object and source is not None and adapter is None and (base := model_under_adapter(source)) is not None:
         adapter, source = source, base
-    spread = None
+    spread: dict[str, Any] | None = None
     if device_map is not None or offload_folder is not None:
         if not device_map:
             raise RegardError("load: device_map: got none, expected 'auto', or a dictionary of modules and devices")
-        spread = {"device_map": device_map, "offload_folder": offload_folder}
-        if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
+        if device is not None or adapter is not None or is_object:
             raise RegardError("load: device_map works for a folder or hub name, without device and adapter")
-    if adapter is not None:
-        if isinstance(source, nn.Module):
+        spread = {"device_map": device_map, "offload_folder": offload_folder}
+    if is_object:
+        if adapter is not None:
             raise RegardError("load: an adapter would change the model object: pass the model's folder instead")
+        return _open_object(*unwrap_model(source, tokenizer, processor), device, dtype)
+    if adapter is not None:
         wide = "float32" if dtype == "auto" else dtype
         opened = load(source, tokenizer=tokenizer, processor=processor, device=device, dtype=wide)
         return merge_adapter(opened, adapter)
-    if isinstance(source, nn.Module):
-        if dtype != "auto":
-            raise RegardError(f"load: a model object computes in its own dtype: leave out dtype {dtype}")
-        current_device = next(source.parameters(), torch.zeros(0)).device.type
-        if device is not None and memory.device_to_load_on(device).type != current_device:
-            raise RegardError(f"load: the model object is on {current_device}: move it with .to({str(device)!r}) first")
-        if isinstance(source, Transformer):
-            return Model(source, tokenizer, name="transformer", image_processor=processor)
-        if not of_transformers(source, "PreTrainedModel"):
-            if (of_kind := model_of_source(source, tokenizer, processor)) is not None:
-                return of_kind
-            needs = "a model object of transformers, timm or torchvision, or ours"
-            instead = "regard.watch(model) shows the attention of any module"
-            raise RegardError(f"load: got a {type(source).__name__}, expected {needs}; {instead}")
-        name = getattr(source.config, "_name_or_path", "") or type(source).__name__
-        check_not_on_disk(source, str(name))
-        return Model(source, tokenizer, name=str(name), image_processor=processor)
+    folder: Path | str
     sizes: CheckpointSizes | None = None
-    source = None if names_default_model(source) else source
-    local = source is None or (isinstance(source, (str, os.PathLike)) and Path(source).is_dir())
-    if not local and (of_kind := model_of_source(source, tokenizer, processor)) is not None:
-        return of_kind
-    if source is None:
-        folder: Path | str = default_folder()
-        name = called = DEFAULT_NAME
-    elif isinstance(source, (str, os.PathLike)):
+    if source is None or names_default_model(source):
+        folder, name, called = default_folder(), DEFAULT_NAME, DEFAULT_NAME
+    else:
+        if not Path(source).is_dir() and (of_kind := model_of_source(source, tokenizer, processor)) is not None:
+            return of_kind
         (folder, sizes), name = _locate_checked_model(source), str(source)
         called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
         if cached := re.search(r"models--(.+).snapshots.\w+$", os.path.abspath(source)):
             called = cached[1].replace("--", "/")
-    else:
-        raise RegardError(f"load: got {type(source).__name__}, expected a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
         if spread:
@@ -181,6 +161,30 @@ def load(
         if bert is not None:
             return Model(bert, read, name=called, original=through_transformers)
     return through_transformers()
+
+
+def _open_object(source: Any, tokenizer: Any, processor: Any, device: Any, dtype: str) -> Model:
+    """Open a model object, which keeps its device and dtype."""
+    if isinstance(source, nn.Module):
+        if dtype != "auto":
+            raise RegardError(f"load: a model object computes in its own dtype: leave out dtype {dtype}")
+        current_device = next(source.parameters(), torch.zeros(0)).device.type
+        if device is not None and memory.device_to_load_on(device).type != current_device:
+            moved = f"move it with .to({str(device)!r}) first"
+            raise RegardError(f"load: the model object is on {current_device}: {moved}")
+    if isinstance(source, Transformer):
+        return Model(source, tokenizer, name="transformer", image_processor=processor)
+    if of_transformers(source, "PreTrainedModel"):
+        name = str(getattr(source.config, "_name_or_path", "") or type(source).__name__)
+        check_not_on_disk(source, name)
+        return Model(source, tokenizer, name=name, image_processor=processor)
+    if (of_kind := model_of_source(source, tokenizer, processor)) is not None:
+        return of_kind
+    if not isinstance(source, nn.Module):
+        raise RegardError(f"load: got {type(source).__name__}, expected a folder, a hub name or a model object")
+    needs = "a model object of transformers, timm or torchvision, or ours"
+    instead = "regard.watch(model) shows the attention of any module"
+    raise RegardError(f"load: got a {type(source).__name__}, expected {needs}; {instead}")
 
 
 def _load_checkpoint(
