@@ -98,8 +98,7 @@ def _read_batch(
 
 def count_layers(model: "Model") -> int:
     """Return the number of layers of a model with a single stack."""
-    config = model._session.original.config
-    count = getattr(config, "num_hidden_layers", None) or getattr(config, "layers", None)
+    count = getattr(model._session.original.config, "num_hidden_layers", None)
     if not isinstance(count, int):
         raise RegardError(f"model {model.name!r}: its config does not say how many layers it has")
     return count
@@ -107,10 +106,7 @@ def count_layers(model: "Model") -> int:
 
 def count_heads(model: "Model") -> int:
     """Return the number of query heads per layer of a model, or the maximum if layers differ."""
-    config = model._session.original.config
-    count = next(
-        (number for name in ("num_attention_heads", "n_head", "heads") if (number := getattr(config, name, None))), 0
-    )
+    count = getattr(model._session.original.config, "num_attention_heads", 0)
     return max(count) if isinstance(count, (list, tuple)) else int(count)
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.ablation import CallPatch, EdgeAblation, HeadAblation, What
+from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
 from regard.capture.interventions.ablation import CallChange
 from regard.capture.interventions.activations import OF_HEADS, Patch, Steer
@@ -57,13 +58,26 @@ def _patch_rows_from_source(
             f"patch: {written(patch.at)} is {count} tokens, in the source {shortened(at_text.text)} {where} is "
             f"{len(tokens)}: they cannot be aligned, {alike}"
         )
-    index = torch.tensor(tokens)
+    rows: Any
     if patch.what == "hidden_states":
-        return side.hidden_states[patch.state][index.to(side.last_hidden_state.device)][None]
+        rows = side.hidden_states[patch.state][None]
+    elif patch.what == "feed_forward":
+        assert isinstance(patch.layer, int)
+        rows = feed_forward(source, patch.part, patch.layer)[None]
+    else:
+        rows = _head_rows_from_source(patch, side, size)
+    rows = rows[:, torch.tensor(tokens).to(rows.device)]
+    if patch.head is None:
+        return rows
+    if patch.head >= rows.shape[0]:
+        kind = "key heads" if patch.what == "values" else "heads"
+        raise RegardError(f"patch: head {patch.head} is out of range: the source has {kind} 0 to {rows.shape[0] - 1}")
+    return rows[patch.head : patch.head + 1]
+
+
+def _head_rows_from_source(patch: Patch, side: Trace, size: int) -> Tensor | AttentionMap:
+    """Return the values, weights or outputs of all heads and tokens of a patch's layer."""
     assert isinstance(patch.layer, int)
-    if patch.what == "feed_forward":
-        outputs = feed_forward(source, patch.part, patch.layer)
-        return outputs[index.to(outputs.device)][None]
     cross = patch.part == "cross"
     maps = side.cross if cross else side.attention
     if cross and not len(maps):
@@ -77,23 +91,15 @@ def _patch_rows_from_source(
         values = (side.cross_values if cross else side.values)[patch.layer]
         if values is None:
             raise RegardError(f"source: the trace has no values for layer {patch.layer}")
-        rows = values[:, index.to(values.device)]
-    elif patch.what == "weights":
-        weights = maps[patch.layer]
-        if weights.shape[-1] != size:
-            raise RegardError(
-                f"patch: rows of weights need as many keys: the source has {weights.shape[-1]}, this text {size}"
-            )
-        rows = weights[:, index.to(weights.device)]
-    else:
-        outputs = head_outputs(side, patch.layer, part="cross" if cross else None)
-        rows = outputs[:, index.to(outputs.device)]
-    if patch.head is None:
-        return rows
-    if patch.head >= rows.shape[0]:
-        kind = "key heads" if patch.what == "values" else "heads"
-        raise RegardError(f"patch: head {patch.head} is out of range: the source has {kind} 0 to {rows.shape[0] - 1}")
-    return rows[patch.head : patch.head + 1]
+        return values
+    if patch.what == "head_outputs":
+        return head_outputs(side, patch.layer, part="cross" if cross else None)
+    weights = maps[patch.layer]
+    if weights.shape[-1] != size:
+        raise RegardError(
+            f"patch: rows of weights need as many keys: the source has {weights.shape[-1]}, this text {size}"
+        )
+    return weights
 
 
 def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float[Tensor, "H L E"]:
