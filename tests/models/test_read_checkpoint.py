@@ -300,6 +300,8 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     refused("does not fit base: .*unexpected keyword argument 'of_tomorrow'")
     changed(alora_invocation_tokens=[1])
     refused("does not fit base: aLoRA does not support safe merging")
+    changed(r=1 << 40)  # of which no memory is taken
+    refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed(r=2)
     refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed()

@@ -278,8 +278,11 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
         with quiet(), warnings.catch_warnings(action="ignore"):  # tensors are checked below
             known = {field.name for field in fields(peft.LoraConfig)}
             used = {name: value for name, value in settings.items() if value or name in known}  # fails if unknown
-            wrapped = peft.PeftModel(opened.model, peft.LoraConfig(**used | {"inference_mode": True}))
-            result = wrapped.load_adapter(str(path), "default")
+            config = peft.LoraConfig(**used | {"inference_mode": True})
+            empty = start in ("True", "False", "None")  # else peft may compute a part from the base weights
+            with torch.device("meta" if empty else "cpu"):
+                wrapped = peft.PeftModel(opened.model, config)
+            result = wrapped.load_adapter(str(path), "default", low_cpu_mem_usage=empty)
             if wrong := [*result.unexpected_keys, *result.missing_keys]:
                 raise RegardError(f"{len(wrong)} of its tensors, first {wrong[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
@@ -292,7 +295,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     except Exception as error:  # peft raises various exceptions for a wrong config or shape
         problem = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
-    note = f"The LoRA adapter {path.name!r} (rank {settings.get('r')}) was added to the weights of {opened.name}."
+    note = f"The LoRA adapter {path.name!r} (rank {config.r}) was added to the weights of {opened.name}."
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(path)).name}",
         notes=(*opened.notes, note), image_processor=opened.image_processor,
