@@ -35,7 +35,6 @@ BATCH_TOKENS = 2048  # tokens of a whole batch; larger batches are hardly faster
 # Allowed difference of a row without ablations from the plain pass, relative to a vector's length. Batch sizes affect
 # rounding, but a layer that lacks something from an earlier layer differs by far more.
 SAME = 1e-4
-SMALL = 0.25  # batches below this fraction of the largest one are joined with sets that start later
 PASS_TOKENS = 64  # the fixed cost of a pass, expressed in tokens
 
 Start = tuple[int, int, int]  # the start of a set of changes: stack (1 is the decoder), layer, first token
@@ -165,17 +164,18 @@ def ablated(
     if any(start > (0, 0, 0) for start in starts) and not passes.reports_weights:
         text.run_plain(within=within)
     left = list(range(len(sets)))
-    notes: tuple[str, ...] = ()
-    if text.plain is not None and text.keys is not None:
-        for numbers, start in by_position(starts, len(source.tokens), len(text.plain.layers[0]), limit):
+    length = len(source.tokens) + (0 if target is None else len(target.tokens))
+    layers = [] if text.plain is None else [len(stack) for stack in text.plain.layers]
+    if text.keys is not None:
+        for numbers, start in cheapest_batches(starts, length, layers, limit):
             result = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
             if result is None:
                 break
             yield [(n, row) for row, n in enumerate(numbers, 1)], result
             left = [n for n in left if n not in set(numbers)]
-    if within and left:
-        notes = (WHOLE_TEXT,)
-    for batch, start in ablation_batches_by_layer([starts[n] for n in left], limit):
+    notes = (WHOLE_TEXT,) if within and left else ()
+    from_layers = [(stack, layer, 0) for stack, layer, _ in (starts[n] for n in left)]
+    for batch, start in cheapest_batches(from_layers, length, layers, limit):
         numbers = [left[n] for n in batch]
         if text.plain is not None and start > (0, 0, 0):
             result = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
@@ -247,39 +247,27 @@ def _same_layer_states(a: Tensor, b: Tensor) -> bool:
     return bool(((a - b).norm(dim=-1) <= SAME * b.norm(dim=-1)).all()) if torch.isfinite(b).all() else False
 
 
-def ablation_batches_by_layer(starts: Sequence[Start], limit: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield batches of at most `limit` set numbers that run from token 0, each with its earliest start.
-
-    A batch has sets of one layer. Sets of the next layers join a small batch, because computing more layers for them
-    costs less than another pass.
-    """
-    layers = [(stack, layer, 0) for stack, layer, _ in starts]
-    order = sorted(range(len(layers)), key=lambda n: (layers[n], n))
-    batch: list[int] = []
-    for n in order:
-        other = bool(batch) and layers[n] != layers[batch[-1]]
-        if len(batch) == limit or (other and len(batch) >= limit * SMALL):
-            yield batch, layers[batch[0]]
-            batch = []
-        batch.append(n)
-    if batch:
-        yield batch, layers[batch[0]]
-
-
-def by_position(starts: Sequence[Start], length: int, depth: int, limit: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield batches of at most `limit` set numbers that run from their earliest token on, each with its start.
+def cheapest_batches(
+    starts: Sequence[Start], length: int, layers: Sequence[int], limit: int
+) -> Iterator[tuple[list[int], Start]]:
+    """Yield batches of at most `limit` set numbers that run from their earliest start, each with this start.
 
     Sets are ordered by layer, then by token. The order is split into batches that minimize the cost of all passes.
+
+    Args:
+        length: the number of tokens of the text.
+        layers: the number of layers of each stack, none if no layer can be skipped.
     """
+    depth = sum(layers)
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
     # costs[n]: the lowest cost of the first n sets; cut[n]: the first set of their last batch
     costs, cut = [0.0], [0]
     for stop in range(1, len(order) + 1):
         best, at, first = math.inf, stop - 1, length
         for start in range(stop - 1, max(-1, stop - 1 - limit), -1):
-            _, layer, token = starts[order[start]]
-            first = min(first, token)
-            cost = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - min(layer, depth) + 1)
+            stack, layer, token = starts[order[start]]
+            first, skipped = min(first, token), min(sum(layers[:stack]) + layer, depth)
+            cost = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - skipped + 1)
             if costs[start] + cost < best:
                 best, at = costs[start] + cost, start
         costs.append(best)
