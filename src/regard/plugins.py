@@ -1,8 +1,7 @@
 """Load questions and kinds of models by name: regard's own and those of other packages.
 
-A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. pyproject.toml declares
-regard's own in the same way. `OURS` repeats them: a source tree then works without installed metadata, and regard
-reads the metadata of other packages only for names that aren't its own.
+A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. regard's own are in
+`OURS`, so that regard reads the metadata of other packages only for names that aren't its own.
 """
 
 import sys
@@ -15,21 +14,21 @@ from regard.lazy import import_part
 
 T = TypeVar("T")
 
-QUESTIONS, SOURCES = "regard.questions", "regard.sources"
+QUESTIONS, REQUESTS, SOURCES = "regard.questions", "regard.requests", "regard.sources"
 OURS: dict[str, dict[str, str]] = {
-    QUESTIONS: {  # a Query, or a Verb for a command of an optional part
+    QUESTIONS: {  # the commands, in the order of the help: a Query, or a Verb for a command that asks none about texts
         "see": "regard.questions.see.query:SeeQuery",
         "heads": "regard.questions.queries:HeadsQuery",
         "map": "regard.questions.map.query:MapQuery",
         "steps": "regard.questions.queries:StepsQuery",
         "tokens": "regard.questions.queries:TokensQuery",
+        "serve": "regard.server.verb:SERVE",
+        "run": "regard.cli.run:RUN",
         "why": "regard.questions.why.query:WhyQuery",
         "attribute": "regard.questions.queries:AttributionQuery",
         "patch": "regard.questions.queries:PatchQuery",
         "generate": "regard.questions.generate.query:GenerateQuery",
         "translate": "regard.questions.see.query:TranslateQuery",
-        "score": "regard.questions.why.query:ScoreQuery",
-        "serve": "regard.server.verb:SERVE",
         "paint": "regard.diffusion.verb:PAINT",
         "train": "regard.train.verb:TRAIN",
         "evolve": "regard.train.verb:EVOLVE",
@@ -37,8 +36,12 @@ OURS: dict[str, dict[str, str]] = {
         "find": "regard.corpus.verb:FIND",
         "senses": "regard.corpus.verb:SENSES",
         "shift": "regard.corpus.verb:SHIFT",
+        "lesson": "regard.cli.lesson:LESSON",
+        "article": "regard.cli.lesson:ARTICLE",
+        "fetch": "regard.cli.fetch:FETCH",
         "check": "regard.verify.verb:CHECK",
     },
+    REQUESTS: {"score": "regard.questions.why.query:ScoreQuery"},  # questions that only pages ask
     SOURCES: {  # a ModelKind
         "gguf": "regard.gguf.file:GGUF",
         "vision": "regard.vision.modules:VISION",
@@ -70,7 +73,7 @@ def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
 
     plugins: dict[str, T] = {}
     for entry in entry_points(group=group):
-        if entry.name in OURS[group]:
+        if any(entry.name in names for names in OURS.values()):
             continue
         try:
             plugins[entry.name] = use(entry.name, entry.load())

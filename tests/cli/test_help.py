@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import typer
 
-from regard.cli.help import EXAMPLES
 from regard.cli.main import USAGE_ERROR, VERBS, load_verbs
 from regard.errors import RegardError
 from tests.support.web_pages import build_nothing
@@ -151,7 +150,3 @@ def test_help_ends_with_two_examples_that_are_understood(verb: str) -> None:
         regard, called, *arguments = shlex.split(example)
         assert (regard, called) == ("regard", verb)
         assert command.make_context(verb, arguments).params
-
-
-def test_every_example_is_of_a_verb() -> None:
-    assert {example.split()[0] for example in EXAMPLES.splitlines()} < set(COMMAND_EXAMPLES)

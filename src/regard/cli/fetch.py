@@ -13,6 +13,7 @@ import typer
 
 from regard.checks import megabytes
 from regard.cli.outputs import consoles
+from regard.cli.verb import Verb
 from regard.errors import RegardError
 from regard.fetched import MODELS, cache_folder
 from regard.lazy import import_from_corpus_extra
@@ -101,3 +102,9 @@ def _write_opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
     (folder / "saved" / "model.safetensors").rename(folder / "model.safetensors")
     (folder / "pytorch_model.bin").unlink()
     shutil.rmtree(folder / "saved")
+
+
+FETCH = Verb(
+    fetch, "Download the real models that the course uses.", takes_dtype=False,
+    heading="Learn and verify", examples=("fetch smollm2", "fetch all"),
+)  # fmt: skip

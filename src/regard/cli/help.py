@@ -7,36 +7,6 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-EXAMPLES = """\
-see "A man on a river bank." "Money in a bank." --word bank
-see "A man on a river bank." --html look.html
-why "He sat on a river bank, fishing." --word bank
-why "He sat on a river bank, fishing." --edge bank:river
-attribute "He sat on a river bank." --word bank --like river
-attribute "The capital of France is" --to Paris --model MODEL
-heads "The old man walked along the river bank." --html heads.html
-heads --store texts.store
-patch "A river bank." "A money bank." --word bank
-patch "A river bank." "A money bank." --word bank --what head_outputs
-run net.py
-run --figure first.png net.py --seed 3
-map page.txt --figure map.png
-map book.txt --layer 2 --window 512 --json map.json
-tokens "fishing on a riverbank"
-tokens "Life is short, eat dessert first" --tokenizer words
-steps "A man on a river bank." --word bank --layer 0 --head 4
-steps "A man on a river bank." --word bank --figure steps.png
-generate "Once upon a time" --model runs/book --max-new-tokens 40
-generate "Once" --model runs/book --temperature 0.8 --seed 1
-translate "the river bank" --model runs/translator
-translate "A river bank." --model opus-mt-en-fr --figure aligned.png
-lesson 4 --step
-lesson 4 --exercises
-article
-article 1 --step
-fetch smollm2
-fetch all
-"""
 Rows = list[tuple[str, str]]
 NAME_WIDTH = 27  # after a longer name, the text starts on the next line
 DEFAULT = re.compile(r"\s*\[(?:default: \(?(.*?)\)?(?:; required)?|(required))\]$")
@@ -145,11 +115,6 @@ REST = {  # the verb's heading for the section Rest. Default: "What to show"
     "train": "Training", "embed": "What to store", "generate": "Generation", "paint": "Painting", "serve": "Server",
     "check": "Running",
 }  # fmt: skip
-
-
-def examples_of(verb: str) -> tuple[str, ...]:
-    """Return the example calls of a verb."""
-    return tuple(example for example in EXAMPLES.splitlines() if example.split()[0] == verb)
 
 
 def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from regard.cli.options import option
 from regard.cli.outputs import consoles
+from regard.cli.verb import Verb
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -265,3 +266,13 @@ def plain_formula(formula: "re.Match[str]") -> str:
     text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
     text = re.sub(r"([_^])\{([^{}]*)\}", r"\1(\2)", text)
     return re.sub(r" +", " ", text).replace("_", r"\_").replace("*", r"\*")
+
+
+LESSON = Verb(
+    lesson, "List the lessons of the course, or run a lesson.", takes_dtype=False,
+    heading="Learn and verify", examples=("lesson 4 --step", "lesson 4 --exercises"),
+)  # fmt: skip
+ARTICLE = Verb(
+    article, "List the four articles on self-attention, or run an article.", takes_dtype=False,
+    heading="Learn and verify", examples=("article", "article 1 --step"),
+)  # fmt: skip

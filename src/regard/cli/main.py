@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -15,7 +14,7 @@ from typer.core import TyperGroup
 
 from regard import plugins
 from regard.cli import start
-from regard.cli.help import Rows, VerbWithSections, examples_of, rows_of_options, write_sections
+from regard.cli.help import Rows, VerbWithSections, rows_of_options, write_sections
 from regard.cli.verb import Verb, verb_of_question
 from regard.display.query import Query
 from regard.errors import RegardError
@@ -68,12 +67,10 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the verbs to the help under the headings of `HEADINGS`, then the options."""
+        """Write the verbs to the help under their headings, then the options."""
         sections: dict[str, Rows] = {}
-        headings = {name: heading for heading, names in HEADINGS.items() for name in names.split()}
-        for name, verb in self.commands.items():
-            heading = headings.get(name, "From other packages")
-            sections.setdefault(heading, []).append((name, verb.short_help or ""))
+        for name in self.commands:
+            sections.setdefault(VERBS[name].heading, []).append((name, VERBS[name].summary))
         write_sections(formatter, sections | {"Options": rows_of_options(self.get_params(ctx), ctx)})
 
 
@@ -89,21 +86,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-HEADINGS = {  # the order of the commands. Commands of missing optional parts are left out
-    "Look at attention": "see heads map steps tokens serve run",
-    "Find causes": "why attribute patch",
-    "Generate": "generate translate paint",
-    "Train": "train evolve",
-    "Search a corpus": "embed find senses shift",
-    "Learn and verify": "lesson article fetch check",
-}
-NAMES = tuple(name for names in HEADINGS.values() for name in names.split())
-OTHERS = {  # commands in modules of `cli`. All other commands are registered in `plugins`
-    "run": ("run:run", "Run a Python program and show the attention it computed."),
-    "lesson": ("lesson:lesson", "List the lessons of the course, or run a lesson."),
-    "article": ("lesson:article", "List the four articles on self-attention, or run an article."),
-    "fetch": ("fetch:fetch", "Download the real models that the course uses."),
-}
+NAMES = tuple(plugins.OURS[plugins.QUESTIONS])  # in the order of the help
 VERBS: dict[str, Verb] = {}
 
 
@@ -113,7 +96,7 @@ def as_verb(name: str, entry: Any) -> Verb:
         return entry
     if not (isinstance(entry, type) and issubclass(entry, Query)):
         raise TypeError(f"needs a Query or a Verb, not {entry!r:.60}")
-    return Verb(verb_of_question(name, entry), entry.summary, entry.examples or examples_of(name), entry.takes_dtype)
+    return Verb(verb_of_question(name, entry), entry.summary, entry.examples, entry.takes_dtype, entry.heading)
 
 
 def add_verb(name: str, verb: Verb) -> None:
@@ -134,16 +117,9 @@ def verb_of_plugin(name: str, entry: Any) -> Verb:
 
 
 def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
-    """Import and add the verbs with these names, and return the whole command."""
-    for name in names:
-        if name in VERBS:
-            continue
-        if name in OTHERS:
-            module, _, function = OTHERS[name][0].partition(":")
-            run = getattr(import_module(f"regard.cli.{module}"), function)
-            add_verb(name, Verb(run, OTHERS[name][1], examples_of(name), takes_dtype=False))
-        for entry in () if name in OTHERS else plugins.ours(plugins.QUESTIONS, [name]).values():
-            add_verb(name, as_verb(name, entry))
+    """Import and add the verbs with these names, except those of missing parts, and return the whole command."""
+    for name, entry in plugins.ours(plugins.QUESTIONS, [name for name in names if name not in VERBS]).items():
+        add_verb(name, as_verb(name, entry))
     order = {name: position for position, name in enumerate(NAMES)}
     app.registered_commands.sort(key=lambda verb: order.get(verb.name or "", len(order)))
     return app

@@ -15,6 +15,7 @@ import typer
 
 from regard.cli import start
 from regard.cli.outputs import NOTHING, Outputs, consoles, print_written_files, writes
+from regard.cli.verb import Verb
 from regard.errors import RegardError
 from regard.files import JSON_VERSION, STANDARD_OUTPUT, check_readable, plain_json_values, write_json
 
@@ -113,3 +114,9 @@ def _draw_calls(watched: "WatchedCalls", file: Path) -> list[str]:
     from regard.views.plot import write_plot_of_calls
 
     return write_plot_of_calls(watched, file)
+
+
+RUN = Verb(
+    run, "Run a Python program and show the attention it computed.", takes_dtype=False,
+    heading="Look at attention", examples=("run net.py", "run --figure first.png net.py --seed 3"),
+)  # fmt: skip

@@ -29,14 +29,15 @@ INPUTS: dict[str, Any] = {  # inputs of verbs, which are fields of `Source`
 class Verb:
     """A command of `regard`.
 
-    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: example
-    calls, shown below its options. takes_dtype: whether `regard --dtype` applies to it.
+    run: a function with typer's arguments and options. summary: its line in the list of commands, below a heading.
+    examples: example calls, shown below its options. takes_dtype: whether `regard --dtype` applies to it.
     """
 
     run: Callable[..., None]
     summary: str
     examples: tuple[str, ...] = ()
     takes_dtype: bool = True
+    heading: str = Query.heading
 
 
 def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:

@@ -224,19 +224,23 @@ def shift(
 
 EMBED = Verb(
     embed, "Build an embedding index of many texts.", takes_dtype=False,
+    heading="Search a corpus",
     examples=("embed texts/ --out texts.store", "embed texts/ --out bank.store --where word=bank"),
 )  # fmt: skip
 FIND = Verb(
     find, "Find a word in an index: in context, or by meaning.", takes_dtype=False,
+    heading="Search a corpus",
     examples=("find bank --store bank.store --sort right",
               'find bank --store bank.store --like "Money in the bank." --top 20'),
 )  # fmt: skip
 SENSES = Verb(
     senses, "Find the senses of a word in an index.", takes_dtype=False,
+    heading="Search a corpus",
     examples=("senses bank --store bank.store --k 2", "senses bank --store bank.store --html senses.html"),
 )  # fmt: skip
 SHIFT = Verb(
     shift, "Compare a word's meaning between two indexes or periods.", takes_dtype=False,
+    heading="Search a corpus",
     examples=("shift bank --store bank.store --column period",
               "shift bank --store old.store --store new.store --csv shift.csv"),
 )  # fmt: skip

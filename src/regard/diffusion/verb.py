@@ -41,6 +41,7 @@ def paint(
 
 PAINT = Verb(
     paint, "Generate an image and show where it attends to each word.", takes_dtype=False,
+    heading="Generate",
     examples=('paint pipeline/ "a cat on the mat" --steps 30',
               'paint pipeline/ "a cat on the mat" --html painted.html'),
 )  # fmt: skip

@@ -51,8 +51,8 @@ def option_name(name: str) -> str:
 class Query:
     """A question about texts: one field for each option, and class attributes for its inputs and outputs.
 
-    summary, examples: its line in the list of commands, and examples below its options. takes_dtype: whether
-    `regard --dtype` applies to it. served: whether a page of `regard serve` offers it.
+    summary, heading: its line in the list of commands, and the heading of this line. examples: below its options.
+    takes_dtype: whether `regard --dtype` applies to it. served: whether a page of `regard serve` offers it.
     texts: the verb's argument, and its help. single: whether it takes only one text. inputs: its other inputs, as
     fields of `Source`. needs_model: the reason if --model is required. files: the groups of files that it writes.
     saved_alone: whether --save writes a single trace, not a list with one trace. full: whether it has --full.
@@ -60,6 +60,7 @@ class Query:
     """
 
     summary: ClassVar[str] = ""
+    heading: ClassVar[str] = "From other packages"
     examples: ClassVar[tuple[str, ...]] = ()
     takes_dtype: ClassVar[bool] = True
     served: ClassVar[bool] = True

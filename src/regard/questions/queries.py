@@ -21,6 +21,11 @@ class TokensQuery(Query):
     """Show the tokens of your texts in colour, with ids and counts."""
 
     summary: ClassVar[str] = "Show the tokens of texts, with ids and counts."
+    heading: ClassVar[str] = "Look at attention"
+    examples: ClassVar[tuple[str, ...]] = (
+        'tokens "fishing on a riverbank"',
+        'tokens "Life is short, eat dessert first" --tokenizer words',
+    )
     served: ClassVar[bool] = False
     takes_dtype: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ()
@@ -46,6 +51,11 @@ class StepsQuery(Query):
     """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
 
     summary: ClassVar[str] = "Show all numbers of a word in a head, step by step."
+    heading: ClassVar[str] = "Look at attention"
+    examples: ClassVar[tuple[str, ...]] = (
+        'steps "A man on a river bank." --word bank --layer 0 --head 4',
+        'steps "A man on a river bank." --word bank --figure steps.png',
+    )
     served: ClassVar[bool] = False
     texts: ClassVar[tuple[str, str]] = ("TEXT", "Your text, or - to read it from standard input.")
     single: ClassVar[bool] = True
@@ -74,6 +84,11 @@ class HeadsQuery(Query):
     """
 
     summary: ClassVar[str] = "Score each head's attention patterns, in texts and tests."
+    heading: ClassVar[str] = "Look at attention"
+    examples: ClassVar[tuple[str, ...]] = (
+        'heads "The old man walked along the river bank." --html heads.html',
+        "heads --store texts.store",
+    )
 
     files: ClassVar[tuple[str, ...]] = ("figure", "html", "csv", "parquet", "json")
 
@@ -135,6 +150,11 @@ class AttributionQuery(OutcomeQuery):
     """
 
     summary: ClassVar[str] = "Attribute a next token or a similarity to components."
+    heading: ClassVar[str] = "Find causes"
+    examples: ClassVar[tuple[str, ...]] = (
+        'attribute "He sat on a river bank." --word bank --like river',
+        'attribute "The capital of France is" --to Paris --model MODEL',
+    )
     inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model")
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
 
@@ -197,6 +217,11 @@ class PatchQuery(OutcomeQuery):
     """
 
     summary: ClassVar[str] = "Patch activations between two texts and measure the effect."
+    heading: ClassVar[str] = "Find causes"
+    examples: ClassVar[tuple[str, ...]] = (
+        'patch "A river bank." "A money bank." --word bank',
+        'patch "A river bank." "A money bank." --word bank --what head_outputs',
+    )
     texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
 
     what: str = option("Patch these activations.", "hidden_states", among=WHATS)

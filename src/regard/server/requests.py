@@ -12,7 +12,7 @@ from regard.capture.interventions.names import OF, Part, ablate, edge, head, nam
 from regard.capture.interventions.resolve import Intervention
 from regard.display import query
 from regard.models.windows import WindowedTrace
-from regard.plugins import QUESTIONS, others, ours
+from regard.plugins import QUESTIONS, REQUESTS, others, ours
 from regard.text.quoting import quoted, short
 from regard.trace.trace import PairTrace, Trace
 
@@ -182,8 +182,9 @@ def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
     return request_class
 
 
-REQUESTS: Any = Union[
-    *filter(None, [*(_request_of(*item) for item in ours(QUESTIONS).items()), *others(QUESTIONS, _request_of).values()])
+_questions = (ours(QUESTIONS) | ours(REQUESTS)).items()
+QUESTION_REQUESTS: Any = Union[
+    *filter(None, [*(_request_of(*item) for item in _questions), *others(QUESTIONS, _request_of).values()])
 ]
 
 
@@ -191,7 +192,7 @@ class ExperimentRequest(StrictRequest):
     """A request to answer a question with a model."""
 
     model: Number = 0
-    experiment: Annotated[REQUESTS, Field(discriminator="kind")]
+    experiment: Annotated[QUESTION_REQUESTS, Field(discriminator="kind")]
 
     @property
     def texts(self) -> list[str]:

@@ -62,5 +62,6 @@ def serve(
 
 SERVE = Verb(
     serve, "Open an interactive page to type texts and explore them.",
+    heading="Look at attention",
     examples=('serve "We sat on the quiet river bank."', "serve --store bank.store"),
 )  # fmt: skip

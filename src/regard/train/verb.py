@@ -108,9 +108,11 @@ def set_option_value(text: str) -> int | float | bool | str | None:
 
 TRAIN = Verb(
     train, "Train a small transformer on texts, pairs or letters.", takes_dtype=False,
+    heading="Train",
     examples=("train book.txt --out runs/book --steps 2000", "train --repeated --out runs/induction"),
 )  # fmt: skip
 EVOLVE = Verb(
     evolve, "Show how attention changed during training.", takes_dtype=False,
+    heading="Train",
     examples=("evolve runs/book --layer 1 --figure formed.png", "evolve runs/book --layer 1 --head 0 --csv formed.csv"),
 )  # fmt: skip

@@ -38,5 +38,6 @@ def check(
 
 CHECK = Verb(
     check, "Verify regard's numbers against the model's own code.",
+    heading="Learn and verify",
     examples=("check", "check MODEL --json check.json"),
 )  # fmt: skip

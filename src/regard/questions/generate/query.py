@@ -23,6 +23,11 @@ class GenerateQuery(Query):
     """
 
     summary: ClassVar[str] = "Continue a text with a causal model, optionally steered."
+    heading: ClassVar[str] = "Generate"
+    examples: ClassVar[tuple[str, ...]] = (
+        'generate "Once upon a time" --model runs/book --max-new-tokens 40',
+        'generate "Once" --model runs/book --temperature 0.8 --seed 1',
+    )
     served: ClassVar[bool] = False
     texts: ClassVar[tuple[str, str]] = ("TEXT", "Text to continue.")
     single: ClassVar[bool] = True

@@ -23,6 +23,11 @@ class MapQuery(Query):
     """
 
     summary: ClassVar[str] = "Show a layer's whole attention matrix for a long text."
+    heading: ClassVar[str] = "Look at attention"
+    examples: ClassVar[tuple[str, ...]] = (
+        "map page.txt --figure map.png",
+        "map book.txt --layer 2 --window 512 --json map.json",
+    )
     served: ClassVar[bool] = False
     texts: ClassVar[tuple[str, str]] = ("FILE", "Text file in UTF-8.")
     single: ClassVar[bool] = True

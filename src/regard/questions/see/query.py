@@ -24,6 +24,11 @@ class SeeQuery(Query):
     """
 
     summary: ClassVar[str] = "Show what attention does to a word, or to all tokens of texts."
+    heading: ClassVar[str] = "Look at attention"
+    examples: ClassVar[tuple[str, ...]] = (
+        'see "A man on a river bank." "Money in a bank." --word bank',
+        'see "A man on a river bank." --html look.html',
+    )
     served: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = (
         "targets", "seconds", "model", "window", "stride", "open_file", "images", "chat"
@@ -114,6 +119,11 @@ class TranslateQuery(Query):
     """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
 
     summary: ClassVar[str] = "Translate texts and show how the words align."
+    heading: ClassVar[str] = "Generate"
+    examples: ClassVar[tuple[str, ...]] = (
+        'translate "the river bank" --model runs/translator',
+        'translate "A river bank." --model opus-mt-en-fr --figure aligned.png',
+    )
     served: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ("model",)
     needs_model: ClassVar[str] = (

@@ -54,6 +54,11 @@ class WhyQuery(Query):
     """
 
     summary: ClassVar[str] = "Rank the tokens and heads that affect a word, by ablation."
+    heading: ClassVar[str] = "Find causes"
+    examples: ClassVar[tuple[str, ...]] = (
+        'why "He sat on a river bank, fishing." --word bank',
+        'why "He sat on a river bank, fishing." --edge bank:river',
+    )
     served: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model", "open_file")
     files: ClassVar[tuple[str, ...]] = ("figure", "json", "html of traces", "csv", "save")
