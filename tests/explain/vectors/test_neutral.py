@@ -126,11 +126,12 @@ def test_massive_activations_are_named() -> None:
     states = [torch.randn(7, 24, generator=generator) for _ in range(4)]
     words = [Word(f"word{token}", token, token + 1, (token,)) for token in (0, 4)]
     text = made_up(states)
-    assert massive_activations([(text, word) for word in words], ["1a", "1b"], [text], [text]) == []
+    labelled = [("1a", text, words[0]), ("1b", text, words[1])]
+    assert massive_activations(labelled, [text], [text]) == []
     states[1][0] *= 400 / states[1][0].norm()  # in one layer alone
     text, median = made_up(states), float(states[1].norm(dim=1).median())
-    (found,) = massive_activations([(text, word) for word in words], ["1a", "1b"], [text], [])
+    (found,) = massive_activations([(label, text, word) for label, _, word in labelled], [text], [])
     assert (found.kind, found.name, found.of) == ("word", "word0", "1a")
     assert found.times == pytest.approx(400 / median, rel=1e-5)
-    (found,) = massive_activations([], [], [text], [text])
+    (found,) = massive_activations([], [text], [text])
     assert (found.kind, found.name, found.of) == ("reference", text.text, "")

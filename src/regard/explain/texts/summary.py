@@ -121,35 +121,24 @@ def summarise(
     if not texts and not pairs:
         kinds = ", ".join(sorted({type(trace).__name__ for trace in traces})) or "no traces"
         raise RegardError(f"got {kinds}, expected traces: for a text read in windows, pass its .windows")
-    if pairs:
-        return _summarise_pairs_of_texts(pairs, word, references, control, layer, head, top, names, lens_of, generated)
-    layer, head = check_heads(texts[0], layer, head)
-    words: Found = [] if word is None else find_word_in_texts(texts, word) if unfolded is None else unfolded.found
-    names = names_of(*texts) if names is None else names
-    summary = _summary_of_texts_side(texts, words, word, references, layer, head, top, names, unfolded, control=control)
-    if lens_of is not None:
-        lenses = _lenses_of_texts(summary, texts, [None] * len(texts), lens_of, names)
-        summary = replace(summary, logit_lenses=lenses)
-    return summary
-
-
-def _summarise_pairs_of_texts(
-    pairs: Sequence[PairTrace], word: str | None, references: Sequence[Trace], control: Sequence[Trace] | None,
-    layer: int | None, head: int | None, top: int, names: Names | None, lens_of: Any, generated: Sequence[bool],
-) -> Summary:  # fmt: skip
+    if not pairs:
+        layer, head = check_heads(texts[0], layer, head)
+        words: Found = [] if word is None else find_word_in_texts(texts, word) if unfolded is None else unfolded.found
+        names = names_of(*texts) if names is None else names
+        return _summary_of_stack(
+            texts, words, word, references, layer, head, top, names, lens_of, control=control,
+            windows=[] if unfolded is None else unfolded.windows,
+        )  # fmt: skip
     sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
     in_sources, in_targets = _find_in_either_text(sources, targets, word)
-    compared = references if in_sources else ()
-    source = _summary_of_texts_side(sources, in_sources, word, compared, *encoder, top, names, control=control)
-    target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, pairs=pairs)
     if references and not in_sources:
         raise RegardError(
             f"{control_name('with', '--compare')} compares words of the texts: {word!r} is only in their targets"
         )
-    if lens_of is not None:
-        target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))
+    source = _summary_of_stack(sources, in_sources, word, references, *encoder, top, names, control=control)
+    target = _summary_of_stack(targets, in_targets, word, (), *decoder, top, names, lens_of, pairs=pairs)
     layer, head = decoder
     layers = choose(pairs, head) if layer is None else (layer, layer)
     alignments = [align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)]
@@ -178,16 +167,16 @@ def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], wor
     return in_sources, in_targets
 
 
-def _summary_of_texts_side(
+def _summary_of_stack(
     traces: Sequence[Trace], matches: Found, word: str | None, references: Sequence[Trace], layer: int | None,
-    head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, pairs: Sequence[PairTrace] = (),
-    control: Sequence[Trace] | None = None,
+    head: int | None, top: int, names: Names, lens_of: Any = None, *, control: Sequence[Trace] | None = None,
+    windows: Sequence[ShownWindow] = (), pairs: Sequence[PairTrace] = (),
 ) -> Summary:  # fmt: skip
     """Summarise texts that one stack of layers reads. pairs: if the texts are targets, the pairs they belong to."""
-    windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
     followed, shown, layer_updates = list[Occurrence](), list[Highlights](), list[WordUpdates]()
+    predictions, lenses = list[Prediction](), list[LogitLens]()
     for n, trace in enumerate(traces):
         with weights_kept(weights for _, weights in trace.attention.items()):
             if word is None:
@@ -199,70 +188,42 @@ def _summary_of_texts_side(
             layer_updates += word_updates(pairs[n] if pairs else trace, added, top, excluded[n])  # targets: both texts
             followed += added
             shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
-    words = [(traces[o.text], o.as_word()) for o in followed]
+        words = [(occurrence.label, occurrence.tokens) for occurrence in added]
+        has_logits = trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
+        if not has_logits and lens_of is None:
+            continue
+        positions = written(words) if pairs and word is not None else spoken(trace, words)
+        if has_logits:
+            predictions += [predict(trace, n, token, names, top=top, occurrence=label) for token, label in positions]
+        if lens_of is None:
+            continue
+        if not positions:
+            needs = "follow a word of the target" if pairs else "follow a word, or put a mask into the text"
+            event = f"{trace.status.model} says something"
+            raise RegardError(f"next: there is no position in the text at which {event}: {needs}")
+        readout = Readout(lens_of, trace, pairs[n].encoder if pairs else None)
+        for token, label in positions:
+            lenses.append(logit_lens(readout, trace, token, top, names=names, text=n, occurrence=label))
     ranges, validity, in_control = list[Neutral](), None, list[tuple[Trace, Word]]()
+    labelled = [(occurrence.label, traces[occurrence.text], occurrence.as_word()) for occurrence in followed]
     if control is not None and references and followed and word is not None:
-        labelled = [(o.label, *pair) for o, pair in zip(followed, words, strict=True)]
         ranges, validity, in_control = neutral(word, labelled, control, references)
     massive = None
     if followed and all(len(kept_numbers(trace.hidden_states)) == len(trace.hidden_states) for trace in traces):
-        massive = massive_activations(words, [o.label for o in followed], traces, references)
+        massive = massive_activations(labelled, traces, references)
     compared = [[compare_reference(reference, o, traces[o.text]) for o in followed] for reference in references]
     ends = [[item.last_hidden_state for item in row] for row in compared if row]
     return Summary(
-        word=word,
-        top=top,
-        layers=sorted({layer for layer, _ in traces[0].attention.made}),
-        labels=labels,
-        windows=windows,
-        texts=[trace.text for trace in traces],
-        tokens=[list(trace.tokens) for trace in traces],
-        sinks=sinks_of_texts,
-        occurrences=followed,
+        word=word, top=top, layers=sorted({layer for layer, _ in traces[0].attention.made}), labels=labels,
+        windows=list(windows), texts=[trace.text for trace in traces], tokens=[list(trace.tokens) for trace in traces],
+        sinks=sinks_of_texts, occurrences=followed,
         pairs=compare_occurrences(followed, [traces[o.text] for o in followed]),
-        references=[item for row in compared for item in row],
-        highlights=shown,
-        massive=massive,
-        layer_updates=layer_updates,
-        predictions=[
-            predict(trace, n, token, names, top=top, occurrence=label)
-            for n, trace in enumerate(traces)
-            if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
-            for token, label in _predicted_places_of_text(trace, n, word, followed, bool(pairs))
-        ],
-        logit_lenses=[],
-        statuses=[trace.status for trace in traces],
-        target=None,
-        neutral=ranges,
-        control=validity,
+        references=[item for row in compared for item in row], highlights=shown, massive=massive,
+        layer_updates=layer_updates, predictions=predictions, logit_lenses=lenses,
+        statuses=[trace.status for trace in traces], target=None, neutral=ranges, control=validity,
         reference_statuses=[trace.status for trace in references],
         difference=largest_difference(references, ends, in_control) if in_control else None,
-    )
-
-
-def _lenses_of_texts(
-    summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
-) -> list[LogitLens]:
-    """Compute the logit lens at all positions with predictions in a summary."""
-    lenses = []
-    for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
-        readout = Readout(model, trace, source)
-        positions = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
-        if not positions:
-            needs = "follow a word of the target" if source else "follow a word, or put a mask into the text"
-            event = f"{trace.status.model} says something"
-            raise RegardError(f"next: there is no position in the text at which {event}: {needs}")
-        for token, label in positions:
-            lenses.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
-    return lenses
-
-
-def _predicted_places_of_text(
-    trace: Trace, number: int, word: str | None, followed: Sequence[Occurrence], writes: bool
-) -> list[tuple[int, str | None]]:
-    """Return the tokens of a text at which predictions are shown, each with its occurrence's label or None."""
-    words = [(o.label, o.tokens) for o in followed if o.text == number]
-    return spoken(trace, words) if not writes or word is None else written(words)
+    )  # fmt: skip
 
 
 def layer_looked_at(summary: Summary) -> int | None:
@@ -270,13 +231,14 @@ def layer_looked_at(summary: Summary) -> int | None:
 
     In each layer, the occurrences' largest weights are summed. None if a trace has no layers.
     """
-    totals: list[float] = []
-    for rows in zip(*(occurrence.attends for occurrence in summary.occurrences), strict=False):
-        totals.append(0.0)
-        for occurrence, row in zip(summary.occurrences, rows, strict=True):
-            sinks = {sink.token for sink in summary.sinks[occurrence.text]}
-            others = other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks)
-            totals[-1] += max(((row.weights or [])[n] for n in others), default=0.0)
+    others = []
+    for occurrence in summary.occurrences:
+        sinks = {sink.token for sink in summary.sinks[occurrence.text]}
+        others.append(other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks))
+    totals = [
+        sum(max(((row.weights or [])[n] for n in keys), default=0.0) for row, keys in zip(rows, others, strict=True))
+        for rows in zip(*(occurrence.attends for occurrence in summary.occurrences), strict=False)
+    ]
     return totals.index(max(totals)) if totals else None
 
 

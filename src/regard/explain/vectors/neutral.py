@@ -106,12 +106,11 @@ def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] =
 
 
 def massive_activations(
-    words: Sequence[tuple[Trace, Word]], labels: Sequence[str], traces: Sequence[Trace], references: Sequence[Trace]
+    words: Sequence[tuple[str, Trace, Word]], traces: Sequence[Trace], references: Sequence[Trace]
 ) -> list[Massive]:
-    """Find words and reference words with massive activations, whose cosines mean little. labels: of the words."""
+    """Find words (each with its label and trace) and reference words with massive activations: cosines mean little."""
     times = state_lengths_over_median(traces, references)
-    named = [("word", word.text, label, trace, list(word.tokens))
-             for (trace, word), label in zip(words, labels, strict=True)]  # fmt: skip
+    named = [("word", word.text, label, trace, list(word.tokens)) for label, trace, word in words]
     named += [("reference", reference.text, "", reference, not_special(reference)) for reference in references]
     results = [Massive(kind, name, of, float(times[id(trace)][at].max())) for kind, name, of, trace, at in named]
     return [massive for massive in results if massive.times > MASSIVE]

@@ -13,10 +13,9 @@ from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
 from regard.explain.weights.attended import Attended
 from regard.generation.generator import Generated
-from regard.models.control import trace_control, trace_word
+from regard.models.control import trace_control
 from regard.models.load import load
 from regard.models.model import Model
-from regard.models.source import Source
 from regard.questions.generate.answer import generated, least_likely, written_tokens
 from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
@@ -207,23 +206,6 @@ def seen(
     # unknown text is reported for whole texts, not for windows
     about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
-
-
-def seen_of_source(
-    source: Source, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool, **options: Any
-) -> Seen:
-    """Trace the texts of `regard see` and summarise them. references, neutral: words and sentences to compare with.
-
-    lens: whether to compute the logit lens of each layer. options: as in `seen`.
-    """
-    reading, control = source.read(needs_model=lens), None
-    compared = [trace_word(reading.model, reference, "--compare") for reference in references]
-    if word is not None and compared:
-        control = trace_control(reading.model, reading.traces, word, neutral)
-    return seen(
-        reading.traces, word, references=compared, control=control, names=reading.names,
-        lens_of=reading.model if lens else None, generated=reading.generated, **options,
-    )  # fmt: skip
 
 
 NEEDED = {

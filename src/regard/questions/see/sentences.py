@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from regard.display.sentences import Template, sentences
-from regard.explain.texts.highlights import FAR, SHORT
+from regard.explain.texts.highlights import FAR, SHORT, Link
 from regard.explain.texts.summary import Summary, Target, comparable, leaves_range
 from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
@@ -17,6 +17,7 @@ SMALLEST_DIP = 0.05  # smallest dip of a cosine below its start and end that a s
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LIKELY = 0.5  # from this probability on, the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
+LINKS = "{subject} attends unusually strongly to {links}."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
@@ -25,14 +26,8 @@ TABLE: list[list[Template]] = [
      ("{moves} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{moves} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None)],
-    [("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}), {to_2} in {name_2} ({weight_2}) and "
-         "{to_3} in {name_3} ({weight_3}).", None),
-     ("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
-         "({weight_2}, {head_2}).", None),
-     ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
-         "{name_2} ({weight_2}, {head_2}).", None),
-     ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
-     ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"])],
+    [(LINKS, None),
+     ("no head attends from {word} to another word more than usual.", None)],
     [("the two {word} vectors start {start}, fall to {lowest} after layer {low_layer} and end at cosine {end}.", None),
      ("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
      ("the two {word} vectors start {start} and end at cosine {end}.", None),
@@ -48,9 +43,7 @@ TABLE: list[list[Template]] = [
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [(PREDICTION, lambda n: n["probability"] >= LIKELY)],
-    [("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
-      None),
-     ("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}).", None)],
+    [(LINKS, None)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
     [(PREDICTION, lambda n: n["probability"] < LIKELY)],
@@ -141,28 +134,34 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
 
 
 def _link_facts(summary: Summary) -> dict[str, Any]:
-    """Return the numbers of the sentence on links: the most distinctive link of three texts, or of the two furthest."""
-    numbers: dict[str, Any] = {"linked": False}
+    """Return the subject and links of a sentence: of three texts, of the two occurrences furthest apart, or of one."""
+    occurrences, word = summary.occurrences, quoted(summary.word or "")
     ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
-    labels = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
-    linked = [occurrence.label for occurrence in summary.occurrences if occurrence.link is not None]
-    if len(summary.texts) == len(summary.occurrences) == len(linked) == 3:
-        labels = linked
-    for occurrence in summary.occurrences:
-        link, name = occurrence.link, occurrence_name(summary, occurrence.label)
-        if link is None:
-            continue
-        to = numbered(summary.tokens[occurrence.text], link.token)
-        facts = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
-        if occurrence.label in labels:
-            rank = labels.index(occurrence.label) + 1
-            numbers |= {f"{key}_{rank}": value for key, value in (facts | {"name": name}).items()}
-            if len(summary.texts) == 1 and (at := summary.occurrences.index(occurrence)) < len(ORDINALS):
-                numbers[f"nth_{rank}"] = ORDINALS[at]
-        if not numbers["linked"]:
-            where = f"in {name}, " if len(summary.occurrences) > 1 else ""
-            numbers |= facts | {"linked": True, "in_text": where}
-    return numbers
+    furthest = min(ends)[1] if ends else [occurrence.label for occurrence in occurrences[:2]]
+    linked = [(occurrence, occurrence.link) for occurrence in occurrences if occurrence.link is not None]
+    three = len(summary.texts) == len(occurrences) == len(linked) == 3
+    chosen = [item for item in linked if three or item[0].label in furthest]
+    chosen = chosen if len(chosen) > 1 else linked[:1]
+    names = [occurrence_name(summary, occurrence.label) for occurrence, _ in chosen]
+    keys = [numbered(summary.tokens[occurrence.text], link.token) for occurrence, link in chosen]
+    if three:
+        weights = [f"({number(link.weight)})" for _, link in chosen]
+        return {"subject": word, "links": [*map("{} in {} {}".format, keys, names, weights)]}
+    weights = [weight_and_head(link) for _, link in chosen]
+    if len(chosen) < 2:
+        subject = f"in {names[0]}, {word}" if chosen and len(occurrences) > 1 else word
+        return {"subject": subject, "links": f"{keys[0]} {weights[0]}"} if chosen else {}
+    numbers = [occurrences.index(occurrence) for occurrence, _ in chosen]
+    if len(summary.texts) == 1 and max(numbers) < len(ORDINALS):
+        first, second = (ORDINALS[n] for n in numbers)
+        links = f"{keys[0]} {weights[0]} and the {second} to {keys[1]} {weights[1]}"
+        return {"subject": f"the {first} {word}", "links": links}
+    return {"subject": word, "links": " and to ".join(map("{} in {} {}".format, keys, names, weights))}
+
+
+def weight_and_head(link: Link | WordLink) -> str:
+    """Return a link's weight and head in brackets, to follow the name of its key."""
+    return f"({number(link.weight)}, layer {link.layer}, head {link.head})"
 
 
 def _cosine_facts(summary: Summary) -> dict[str, Any]:
@@ -229,14 +228,13 @@ def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
     if highlights.links:
         first, *others = highlights.links
-        numbers |= {"query": numbered(tokens, first.query), "weight": first.weight}
-        numbers |= {"head": f"layer {first.layer}, head {first.head}"}
-        numbers["key"] = numbered(tokens, first.key)
+        key = numbered(tokens, first.key)
         if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
-            numbers["key"] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
-        for second in (link for link in others[:1] if link.query == first.query):
-            numbers |= {"key_2": numbered(tokens, second.key), "weight_2": second.weight}
-            numbers["head_2"] = f"layer {second.layer}, head {second.head}"
+            key = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
+        seconds = [link for link in others[:1] if link.query == first.query]
+        links = [(key, first), *((numbered(tokens, link.key), link) for link in seconds)]
+        numbers["subject"] = numbers["in_text"] + numbered(tokens, first.query)
+        numbers["links"] = [f"{key} {weight_and_head(link)}" for key, link in links]
     return numbers
 
 
