@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -194,7 +194,7 @@ def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = Fa
 class Heads(Answer):
     """The mean scores of every head. tables: the scores by the name of the stack or test."""
 
-    format: ClassVar[str] = "regard heads"
+    format = "regard heads"
     findings = heads_sentences
     panels = heads_panels
 

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from regard.capture.interventions.activations import What
 from regard.capture.interventions.names import Part
@@ -228,7 +228,7 @@ class PatchSweep(Answer):
     measured. about: the status of the run without patches (for estimates, of both texts), with notes on reused results.
     """
 
-    format: ClassVar[str] = "regard patch"
+    format = "regard patch"
     findings = patch_sentences
 
     what: What

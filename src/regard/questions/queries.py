@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.checks import refuse_both
 from regard.display.query import MAX_SEED, Called, Progress, Query, option, option_name
@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 class TokensQuery(Query):
     """Show the tokens of your texts in colour, with ids and counts."""
 
-    summary: ClassVar[str] = "Show the tokens of texts, with ids and counts."
-    heading: ClassVar[str] = "Look at attention"
-    examples: ClassVar[tuple[str, ...]] = (
-        'tokens "fishing on a riverbank"',
-        'tokens "Life is short, eat dessert first" --tokenizer words',
-    )
-    served: ClassVar[bool] = False
-    takes_dtype: ClassVar[bool] = False
-    inputs: ClassVar[tuple[str, ...]] = ()
-    files: ClassVar[tuple[str, ...]] = ("csv", "json")
-    full: ClassVar[bool] = True
+    summary = "Show the tokens of texts, with ids and counts."
+    heading = "Look at attention"
+    examples = ('tokens "fishing on a riverbank"', 'tokens "Life is short, eat dessert first" --tokenizer words')
+    served = False
+    takes_dtype = False
+    inputs = ()
+    files = ("csv", "json")
+    full = True
 
     tokenizer: str | None = option(shown="all-MiniLM-L6-v2")
 
@@ -50,19 +47,19 @@ class TokensQuery(Query):
 class StepsQuery(Query):
     """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
 
-    summary: ClassVar[str] = "Show all numbers of a word in a head, step by step."
-    heading: ClassVar[str] = "Look at attention"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Show all numbers of a word in a head, step by step."
+    heading = "Look at attention"
+    examples = (
         'steps "A man on a river bank." --word bank --layer 0 --head 4',
         'steps "A man on a river bank." --word bank --figure steps.png',
     )
-    served: ClassVar[bool] = False
-    texts: ClassVar[tuple[str, str]] = ("TEXT", "Your text, or - to read it from standard input.")
-    single: ClassVar[bool] = True
-    inputs: ClassVar[tuple[str, ...]] = ("model", "open_file")
-    files: ClassVar[tuple[str, ...]] = ("figure", "html of traces", "json", "save")
-    saved_alone: ClassVar[bool] = True
-    full: ClassVar[bool] = True
+    served = False
+    texts = ("TEXT", "Your text, or - to read it from standard input.")
+    single = True
+    inputs = ("model", "open_file")
+    files = ("figure", "html of traces", "json", "save")
+    saved_alone = True
+    full = True
 
     word: str | None = option(needed="a word of the text")
     layer: int = option(default=0)
@@ -83,14 +80,11 @@ class HeadsQuery(Query):
     Examine texts, or the corpus of an embedding index (--store). --csv has a row for each head.
     """
 
-    summary: ClassVar[str] = "Score each head's attention patterns, in texts and tests."
-    heading: ClassVar[str] = "Look at attention"
-    examples: ClassVar[tuple[str, ...]] = (
-        'heads "The old man walked along the river bank." --html heads.html',
-        "heads --store texts.store",
-    )
+    summary = "Score each head's attention patterns, in texts and tests."
+    heading = "Look at attention"
+    examples = ('heads "The old man walked along the river bank." --html heads.html', "heads --store texts.store")
 
-    files: ClassVar[tuple[str, ...]] = ("figure", "html", "csv", "parquet", "json")
+    files = ("figure", "html", "csv", "parquet", "json")
 
     store: Path | None = option(shown="examine the heads on TEXT")
     tests: bool = option(default=False)
@@ -149,14 +143,14 @@ class AttributionQuery(OutcomeQuery):
     and attribution-patching compares two texts.
     """
 
-    summary: ClassVar[str] = "Attribute a next token or a similarity to components."
-    heading: ClassVar[str] = "Find causes"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Attribute a next token or a similarity to components."
+    heading = "Find causes"
+    examples = (
         'attribute "He sat on a river bank." --word bank --like river',
         'attribute "The capital of France is" --to Paris --model MODEL',
     )
-    inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model")
-    texts: ClassVar[tuple[str, str]] = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
+    inputs = ("targets", "seconds", "model")
+    texts = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
 
     at: str | None = option(AT, metavar="WORD", shown="the last token")
     like: str | None = option("Split the cosine of --word and this word.", metavar="WORD")
@@ -216,13 +210,13 @@ class PatchQuery(OutcomeQuery):
     or the cosine of a word to its vector in the clean text (--word).
     """
 
-    summary: ClassVar[str] = "Patch activations between two texts and measure the effect."
-    heading: ClassVar[str] = "Find causes"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Patch activations between two texts and measure the effect."
+    heading = "Find causes"
+    examples = (
         'patch "A river bank." "A money bank." --word bank',
         'patch "A river bank." "A money bank." --word bank --what head_outputs',
     )
-    texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
+    texts = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
 
     what: str = option("Patch these activations.", "hidden_states", among=WHATS)
     by: str | None = option("Patch each position or each head.", among=("positions", "heads"),

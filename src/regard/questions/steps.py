@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -179,7 +179,7 @@ def _key_name(answer: "Steps", n: int) -> str:
 class Steps(TracesAnswer):
     """The steps of each token of a word. found: (token number, steps in the head). tokens, sinks: of the text."""
 
-    format: ClassVar[str] = "regard steps"
+    format = "regard steps"
     panels = steps_panels
 
     word: str

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from regard.display.answer import Answer, Read
 from regard.display.panels import Cell, Column, Panel, Strip, Table
@@ -120,7 +120,7 @@ def _heading(answer: "Tokens", number: int, title: str) -> str:
 class Tokens(Answer):
     """Tokens of texts. name: the tokenizer's name. found: (text, tokens) for each text."""
 
-    format: ClassVar[str] = "regard tokens"
+    format = "regard tokens"
     panels = tokens_panels
 
     name: str

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -200,7 +200,7 @@ class Attribution(Answer):
     tokens are shown separately or summed to words.
     """
 
-    format: ClassVar[str] = "regard attribute"
+    format = "regard attribute"
     findings, panels = attribution_sentences, attribution_panels
 
     outcome: str

@@ -8,7 +8,7 @@ a few steps. Gradient x input (Denil et al. 2014) is exact if the outcome is lin
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -84,7 +84,7 @@ class TokenAttribution(Answer):
     a baseline. sides: the number of tokens of each text. unit: whether tokens or words are shown.
     """
 
-    format: ClassVar[str] = "regard attribute"
+    format = "regard attribute"
     findings, panels = tokens_sentences, tokens_panels
 
     method: Method

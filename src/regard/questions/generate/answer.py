@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -316,7 +316,7 @@ class Written:
 class Generation(TracesAnswer):
     """A text that a model wrote. steered: the text with steered hidden states. push: a name for the steering."""
 
-    format: ClassVar[str] = "regard generate"
+    format = "regard generate"
     findings = generation_sentences
     panels = generation_panels
 

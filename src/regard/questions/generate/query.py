@@ -1,7 +1,7 @@
 """Declare the options of `regard generate`, which continues a text, plain and steered."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.display.query import MAX_SEED, Called, Progress, Query, option
 from regard.errors import RegardError
@@ -22,23 +22,23 @@ class GenerateQuery(Query):
     With --towards, --away and --layer, also generate with steered hidden states and show both texts.
     """
 
-    summary: ClassVar[str] = "Continue a text with a causal model, optionally steered."
-    heading: ClassVar[str] = "Generate"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Continue a text with a causal model, optionally steered."
+    heading = "Generate"
+    examples = (
         'generate "Once upon a time" --model runs/book --max-new-tokens 40',
         'generate "Once" --model runs/book --temperature 0.8 --seed 1',
     )
-    served: ClassVar[bool] = False
-    texts: ClassVar[tuple[str, str]] = ("TEXT", "Text to continue.")
-    single: ClassVar[bool] = True
-    inputs: ClassVar[tuple[str, ...]] = ("model",)
-    needs_model: ClassVar[str] = (
+    served = False
+    texts = ("TEXT", "Text to continue.")
+    single = True
+    inputs = ("model",)
+    needs_model = (
         "pass a causal model, from the Hugging Face Hub (--model gpt2) or your own "
         "(regard train book.txt --out runs/book, then --model runs/book)"
     )
-    files: ClassVar[tuple[str, ...]] = ("figure", "html of traces", "csv", "json", "save")
-    saved_alone: ClassVar[bool] = True
-    full: ClassVar[bool] = True
+    files = ("figure", "html of traces", "csv", "json", "save")
+    saved_alone = True
+    full = True
 
     towards: str | None = option()
     away: str | None = option()

@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.display.answer import TracesAnswer
 from regard.display.panels import Cell, Column, Curve, Curves, Heat, InContext, Number, Panel, Table
@@ -230,8 +230,8 @@ class Matrix(TracesAnswer):
     of each equal part of the text, receive. why: the reason for the layer, if regard chose it.
     """
 
-    format: ClassVar[str] = "regard map"
-    one_line: ClassVar[bool] = True  # otherwise the JSON file would have 65,536 lines of numbers
+    format = "regard map"
+    one_line = True  # otherwise the JSON file would have 65,536 lines of numbers
     findings = matrix_sentences
 
     layer: int

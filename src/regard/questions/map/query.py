@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.checks import refuse_both
 from regard.display.query import Progress, Query, option
@@ -22,19 +22,16 @@ class MapQuery(Query):
     --save stores only the layer shown.
     """
 
-    summary: ClassVar[str] = "Show a layer's whole attention matrix for a long text."
-    heading: ClassVar[str] = "Look at attention"
-    examples: ClassVar[tuple[str, ...]] = (
-        "map page.txt --figure map.png",
-        "map book.txt --layer 2 --window 512 --json map.json",
-    )
-    served: ClassVar[bool] = False
-    texts: ClassVar[tuple[str, str]] = ("FILE", "Text file in UTF-8.")
-    single: ClassVar[bool] = True
-    inputs: ClassVar[tuple[str, ...]] = ("model", "window", "stride", "open_file")
-    files: ClassVar[tuple[str, ...]] = ("figure", "json", "html of traces", "save")
-    saved_alone: ClassVar[bool] = True
-    full: ClassVar[bool] = True
+    summary = "Show a layer's whole attention matrix for a long text."
+    heading = "Look at attention"
+    examples = ("map page.txt --figure map.png", "map book.txt --layer 2 --window 512 --json map.json")
+    served = False
+    texts = ("FILE", "Text file in UTF-8.")
+    single = True
+    inputs = ("model", "window", "stride", "open_file")
+    files = ("figure", "json", "html of traces", "save")
+    saved_alone = True
+    full = True
 
     layer: int | None = option(shown="chosen for the text; a note says why")
     head: int | None = option(shown="the mean of all heads")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Panel
@@ -45,7 +45,7 @@ class Seen(TracesAnswer):
     that were read in windows, for the page. shape: the plot's shape, "slide" or "column".
     """
 
-    format: ClassVar[str] = "regard see"
+    format = "regard see"
     panels = panels.summary_panels
 
     summary: Summary

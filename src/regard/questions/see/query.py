@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.checks import refuse_both
 from regard.display.query import Called, Progress, Query, option
@@ -23,19 +23,17 @@ class SeeQuery(Query):
     Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
     """
 
-    summary: ClassVar[str] = "Show what attention does to a word, or to all tokens of texts."
-    heading: ClassVar[str] = "Look at attention"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Show what attention does to a word, or to all tokens of texts."
+    heading = "Look at attention"
+    examples = (
         'see "A man on a river bank." "Money in a bank." --word bank',
         'see "A man on a river bank." --html look.html',
     )
-    served: ClassVar[bool] = False
-    inputs: ClassVar[tuple[str, ...]] = (
-        "targets", "seconds", "model", "window", "stride", "open_file", "images", "chat"
-    )  # fmt: skip
-    files: ClassVar[tuple[str, ...]] = ("figure of texts", "csv", "json", "html of traces", "save parts")
-    full: ClassVar[bool] = True
-    names_targets: ClassVar[bool] = True
+    served = False
+    inputs = ("targets", "seconds", "model", "window", "stride", "open_file", "images", "chat")
+    files = ("figure of texts", "csv", "json", "html of traces", "save parts")
+    full = True
+    names_targets = True
 
     word: str | None = option(shown="an overview of all tokens")
     compare: tuple[str, ...] = option(default=())
@@ -124,22 +122,22 @@ def read_sentences(file: Path, word: str) -> list[str]:
 class TranslateQuery(Query):
     """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
 
-    summary: ClassVar[str] = "Translate texts and show how the words align."
-    heading: ClassVar[str] = "Generate"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Translate texts and show how the words align."
+    heading = "Generate"
+    examples = (
         'translate "the river bank" --model runs/translator',
         'translate "A river bank." --model opus-mt-en-fr --figure aligned.png',
     )
-    served: ClassVar[bool] = False
-    inputs: ClassVar[tuple[str, ...]] = ("model",)
-    needs_model: ClassVar[str] = (
+    served = False
+    inputs = ("model",)
+    needs_model = (
         "pass an encoder-decoder, from the Hub (--model Helsinki-NLP/opus-mt-en-fr) "
         "or your own (regard train --pairs FILE --out runs/translator)"
     )
-    files: ClassVar[tuple[str, ...]] = ("figure", "html of traces", "csv", "json", "save")
-    saved_alone: ClassVar[bool] = True
-    full: ClassVar[bool] = True
-    names_targets: ClassVar[bool] = True
+    files = ("figure", "html of traces", "csv", "json", "save")
+    saved_alone = True
+    full = True
+    names_targets = True
 
     layer: int | None = option(shown="the two layers whose alignments agree most")
     head: int | None = option(shown="the mean of all heads")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.answer import Answer, TracesAnswer
@@ -264,7 +264,7 @@ class Cause:
 class _RankedCauses(Answer):
     """The common sentences, panels and data of results for one occurrence and for several."""
 
-    format: ClassVar[str] = "regard why"
+    format = "regard why"
     findings, panels = why_sentences, why_panels
 
     def each(self) -> "Sequence[tuple[str, Why]]":

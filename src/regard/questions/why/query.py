@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.display.query import Called, Progress, Query, option, option_name
 from regard.errors import RegardError
@@ -53,16 +53,16 @@ class WhyQuery(Query):
     them (edges), by contribution, or by weight. With --open, the model (--model) reads the texts of the file again.
     """
 
-    summary: ClassVar[str] = "Rank the tokens and heads that affect a word, by ablation."
-    heading: ClassVar[str] = "Find causes"
-    examples: ClassVar[tuple[str, ...]] = (
+    summary = "Rank the tokens and heads that affect a word, by ablation."
+    heading = "Find causes"
+    examples = (
         'why "He sat on a river bank, fishing." --word bank',
         'why "He sat on a river bank, fishing." --edge bank:river',
     )
-    served: ClassVar[bool] = False
-    inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model", "open_file")
-    files: ClassVar[tuple[str, ...]] = ("figure", "json", "html of traces", "csv", "save")
-    full: ClassVar[bool] = True
+    served = False
+    inputs = ("targets", "seconds", "model", "open_file")
+    files = ("figure", "json", "html of traces", "csv", "save")
+    full = True
 
     word: str | None = option(shown="required without --edge and --to")
     to: str | None = option(shown="none")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -198,7 +198,7 @@ class ScoreSources(TracesAnswer):
     relative to the sum of absolute values.
     """
 
-    format: ClassVar[str] = "regard why --edge"
+    format = "regard why --edge"
     findings = score_sentences
     panels = score_panels
 
