@@ -153,11 +153,10 @@ class Outputs:
                 check_output_file(file, kinds, f"--{name}")
         saved = self.save
         parts = {"layers": saved.layers, "dtype": saved.dtype, "attention-outputs": saved.attention_outputs or None}
-        for name, value in parts.items():
-            if value is not None and saved.file is None:
-                needs = "it chooses the parts of the traces that go into that file"
-                raise RegardError(f"--save-{name} needs --save: {needs}")
-        check_saving(saved.dtype, saved.attention_outputs)
+        for name in (name for name, value in parts.items() if value is not None and saved.file is None):
+            raise RegardError(f"--save-{name} needs --save: it chooses the parts of the traces that go into that file")
+        if saved.file is not None:
+            check_saving(saved.dtype, saved.attention_outputs)
         if self.html.file is not None:
             from regard.web.html_file import check_page_built  # needed only for pages
 

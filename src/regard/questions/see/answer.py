@@ -13,9 +13,10 @@ from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
 from regard.explain.weights.attended import Attended
 from regard.generation.generator import Generated
-from regard.models.control import trace_control
+from regard.models.control import trace_control, trace_word
 from regard.models.load import load
 from regard.models.model import Model
+from regard.models.source import TracedTexts
 from regard.questions.generate.answer import generated, least_likely, written_tokens
 from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
@@ -206,6 +207,24 @@ def seen(
     # unknown text is reported for whole texts, not for windows
     about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
+
+
+def seen_next_to_words(
+    reading: TracedTexts, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool,
+    **options: Any,
+) -> Seen:  # fmt: skip
+    """Summarise texts that a command read. references, neutral: words and sentences to trace and to compare with.
+
+    lens: whether to compute the logit lens of each layer. options: as in `seen`.
+    """
+    model, control = reading.model, None
+    compared = [trace_word(model, reference, "--compare") for reference in references]
+    if word is not None and compared:
+        control = trace_control(model, reading.traces, word, neutral)
+    return seen(
+        reading.traces, word, references=compared, control=control, names=reading.names, generated=reading.generated,
+        lens_of=model if lens else None, **options,
+    )  # fmt: skip
 
 
 NEEDED = {

@@ -87,18 +87,12 @@ class SeeQuery(Query):
             looked: Any = from_above("looked")
             reading, fill = source.read(), self.remove
             return looked(reading.traces, self.layer, self.head, self.word, remove=fill and (reading.model, fill))
-        from regard.models.control import trace_control, trace_word
-        from regard.questions.see.answer import seen
-
         sentences = SENTENCES if self.control is None else read_sentences(self.control, self.word or "")
-        reading, control = source.read(needs_model=self.logit_lens), None
-        compared = [trace_word(reading.model, reference, "--compare") for reference in self.references]
-        if self.word is not None and compared:
-            control = trace_control(reading.model, reading.traces, self.word, sentences)
-        return seen(
-            reading.traces, self.word, layer=self.layer, head=self.head, top=self.top, references=compared,
-            control=control, names=reading.names, lens_of=reading.model if self.logit_lens else None,
-            generated=reading.generated,
+        from regard.questions.see.answer import seen_next_to_words
+
+        return seen_next_to_words(
+            source.read(needs_model=self.logit_lens), self.word, self.references, sentences,
+            lens=self.logit_lens, layer=self.layer, head=self.head, top=self.top,
         )  # fmt: skip
 
 
