@@ -85,6 +85,11 @@ class OccurrencePair:
     token_embeddings: float | None
     hidden_states: list[float | None]
 
+    @property
+    def end(self) -> float | None:
+        """Return the cosine of the last hidden states, None if it is unknown or NaN."""
+        return known(self.hidden_states[-1]) if self.hidden_states else None
+
     def largest_drop(self) -> tuple[float, int]:
         """Return the largest drop of the cosine over one layer, and this layer."""
         states = enumerate(pairwise(map(known, self.hidden_states)))

@@ -226,6 +226,12 @@ def _summary_of_stack(
     )  # fmt: skip
 
 
+def furthest_apart(summary: Summary) -> OccurrencePair | None:
+    """Return the pair of occurrences with the smallest cosine after the last layer, None if no cosine is known."""
+    ends = [(pair.end, n) for n, pair in enumerate(summary.pairs) if pair.end is not None]
+    return summary.pairs[min(ends)[1]] if ends else None
+
+
 def layer_looked_at(summary: Summary) -> int | None:
     """Find the layer in which the occurrences attend most to other words, without sinks. Return its index in `attends`.
 

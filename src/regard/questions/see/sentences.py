@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.display.sentences import Template, sentences
 from regard.explain.texts.highlights import FAR, SHORT, Link
-from regard.explain.texts.summary import Summary, Target, comparable, leaves_range
+from regard.explain.texts.summary import Summary, Target, comparable, furthest_apart, leaves_range
 from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
@@ -136,8 +136,8 @@ def _movement_facts(summary: Summary) -> dict[str, Any]:
 def _link_facts(summary: Summary) -> dict[str, Any]:
     """Return the subject and links of a sentence: of three texts, of the two occurrences furthest apart, or of one."""
     occurrences, word = summary.occurrences, quoted(summary.word or "")
-    ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
-    furthest = min(ends)[1] if ends else [occurrence.label for occurrence in occurrences[:2]]
+    pair = furthest_apart(summary)
+    furthest = [occurrence.label for occurrence in occurrences[:2]] if pair is None else [pair.a, pair.b]
     linked = [(occurrence, occurrence.link) for occurrence in occurrences if occurrence.link is not None]
     three = len(summary.texts) == len(occurrences) == len(linked) == 3
     chosen = [item for item in linked if three or item[0].label in furthest]
@@ -169,10 +169,11 @@ def _cosine_facts(summary: Summary) -> dict[str, Any]:
     occurrences, pairs = summary.occurrences, summary.pairs
     if len(occurrences) == 1:
         return {"own_end": known(occurrences[0].cosines_to_start()[-1])}
-    ends = [(end, pair) for pair in pairs if (end := known(pair.hidden_states[-1])) is not None]
-    if len(ends) < len(pairs):
+    ends = [pair.end for pair in pairs if pair.end is not None]
+    if not pairs or len(ends) < len(pairs):
         return {}
-    (low, pair), (high, closest) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
+    low, high = min(ends), max(ends)
+    pair, closest = pairs[ends.index(low)], pairs[ends.index(high)]
     if len(occurrences) > 2:
         name = partial(occurrence_name, summary) if summary.windows or len(summary.texts) == 1 else str
         low_pair, high_pair = (" and ".join(name(label).removesuffix(" occurrence") for label in (two.a, two.b))

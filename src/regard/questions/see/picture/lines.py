@@ -10,7 +10,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
-from regard.explain.texts.summary import Occurrence, Summary, curves
+from regard.explain.texts.summary import Occurrence, Summary, curves, furthest_apart
 from regard.explain.weights.attended import check_heads
 from regard.explain.weights.specific_weights import DISTINCTIVE, divergence_maps, specific_weights
 from regard.explain.wording import mean_or_head
@@ -106,8 +106,7 @@ def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, h
     layer, head = check_heads(traces[0], layer, head)
     chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
     if summary.word is not None:
-        pairs = [pair for pair in summary.pairs if pair.hidden_states and pair.hidden_states[-1] is not None]
-        distant = min(pairs, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
+        distant = furthest_apart(summary)
         words = [word for word in summary.occurrences if distant is not None and word.label in (distant.a, distant.b)]
         chosen = [(word.text, word) for word in words or summary.occurrences[:2]]
     chosen = [(text, occurrence) for text, occurrence in chosen if drawable_layers(traces[text])]
