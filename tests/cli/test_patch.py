@@ -25,7 +25,7 @@ def test_it_writes_a_page(regard_command, tmp_path) -> None:
     done = regard_command("patch", RIVER, MONEY, "--word", "bank", "--layers", "5", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
-    assert [panel["name"] for panel in page.data["panels"]] == ["Patches", "Patch by patch"]
+    assert [panel["name"] for panel in page.data["panels"]] == ["Patches"]
     assert page.data["panels"][0]["values"][0][7] == pytest.approx(1.0, abs=1e-5)
 
 

@@ -203,16 +203,13 @@ def test_what_chooses_of_traces_is_refused_for_numbers(built: Path, tmp_path: Pa
 def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: Path, tmp_path: Path) -> None:
     regard.save_page([sweep(), answer_of(mean_scores_of())], tmp_path / "a.html")
     page = Read(tmp_path / "a.html").data
-    assert (page["calls"], [panel["name"] for panel in page["panels"]][:3]) == (
-        [],
-        ["Patches", "Patch by patch", "previous"],
-    )
+    assert (page["calls"], [panel["name"] for panel in page["panels"]][:2]) == ([], ["Patches", "previous"])
     with pytest.raises(RegardError, match="save_page: layers chooses of traces, and PatchSweep has none"):
         regard.save_page([sweep(), answer_of(mean_scores_of())], tmp_path / "a.html", layers=[0])
     regard.save_page([bank[0], sweep()], tmp_path / "b.html", layers=[0])
     page = Read(tmp_path / "b.html").data
     assert [call["layer"] for call in page["calls"]] == [0]
-    assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
+    assert [panel["name"] for panel in page["panels"]] == ["Patches"]
     assert page["findings"][-1] == sweep().findings()[-1]
     assert page["opening"]["view"] == "overview"
 
@@ -228,7 +225,5 @@ def test_several_are_one_with_a_tab_for_each_panel() -> None:
     page = join_pages_into_one([page for page in pages if page])
     assert page.title == f"{sweep().title()} (and 2 more)"
     assert list(page.findings) == said
-    assert [panel["name"] for panel in page.panels][:5] == [
-        "Patches", "Patch by patch", "Patches (2)", "Patch by patch (2)", "previous"
-    ]  # fmt: skip
+    assert [panel["name"] for panel in page.panels][:3] == ["Patches", "Patches (2)", "previous"]
     assert page.opening["view"] == "panel 0"

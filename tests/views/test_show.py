@@ -178,7 +178,7 @@ def test_what_was_found_is_a_file_and_in_a_notebook_alive(
     assert words(sweep()._repr_html_()) in page
     use(Browser(takes=False), monkeypatch)
     assert regard.show(sweep(), file=tmp_path / "a.html") == tmp_path / "a.html"
-    assert "Patch by patch" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Patches" in (tmp_path / "a.html").read_text(encoding="utf-8")
     with pytest.raises(regard.RegardError, match="bare is for the live page in a notebook"):
         regard.show(sweep(), file=tmp_path / "b.html", bare=True)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from regard.capture.interventions.activations import What
 from regard.capture.interventions.names import Part
 from regard.display.answer import MAX_TITLE, Answer
-from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
+from regard.display.panels import Heat, Panel, decimals
 from regard.display.sentences import Template, sentences
 from regard.explain.causes.outcomes import AnyTrace
 from regard.explain.frames import Row
@@ -165,26 +165,6 @@ def _column_names(sweep: "PatchSweep") -> list[str]:
     return names
 
 
-def _patches_table(sweep: "PatchSweep") -> Table:
-    """Return a table of all patches, the largest change of the outcome first."""
-    run, _ = format_outcomes(sweep)
-    shares, names, trivial = sweep.shares, _column_names(sweep), {(row, column) for row, column, _ in sweep.given}
-    rows: list[list[Cell]] = [
-        [str(sweep.layers[row]), names[column], shares[row][column], sweep.outcomes[row][column],
-         sweep.outcomes[row][column] - sweep.run, *["trivial" * ((row, column) in trivial)] * bool(trivial)]
-        for row, column in sweep.best(len(sweep.layers) * len(sweep.columns))
-    ]  # fmt: skip
-    columns = [
-        Column("layer"), Column("head" if sweep.by == "heads" else "position"),
-        Column("fraction", 2, bar=True, signed=True), Column("outcome", 2, unbounded=True),
-        Column("change", 2, signed=True), *[Column("note")] * bool(trivial),
-    ]  # fmt: skip
-    return Table(
-        name="Patch by patch", title="Patches, largest change first", columns=columns, rows=rows,
-        note=f"Outcome: {sweep.outcome}. Change: difference from {run}, the outcome without a patch.",
-    )  # fmt: skip
-
-
 def patch_sentences(sweep: "PatchSweep") -> list[str]:
     """Return sentences on the best patch, the best patch at another position or head, and trivial patches."""
     trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
@@ -281,8 +261,8 @@ class PatchSweep(Answer):
         ]
 
     def panels(self) -> list[Panel]:
-        """Return a heat map with a cell per patch, and a table of all patches."""
-        return [_sweep_grid(self), _patches_table(self)]
+        """Return a heat map with a cell per patch."""
+        return [_sweep_grid(self)]
 
     def title(self) -> str:
         """Return a title that names the patched activations and the text they come from."""
