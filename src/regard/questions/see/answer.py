@@ -199,13 +199,11 @@ def seen(
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
     texts = traces if unfolded is None else unfolded.traces
     summary = summarise(texts, word, layer=layer, head=head, unfolded=unfolded, **options)
-    targets: Sequence[str | None] = [None] * len(summary.texts)
-    statuses = tuple(summary.statuses)
+    statuses = summary.statuses
     if summary.target is not None:
-        targets = summary.target.summary.texts
-        statuses = tuple(map(merge_statuses, statuses, summary.target.summary.statuses))
+        statuses = [*map(merge_statuses, statuses, summary.target.summary.statuses)]
     # unknown text is reported for whole texts, not for windows
-    about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
+    about = replace(Read.of(*texts), statuses=tuple(statuses), sides=Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
 
 

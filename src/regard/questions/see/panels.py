@@ -37,32 +37,22 @@ MAX_PAIRS = 16  # of occurrences; if there are more, only pairs with the first o
 
 def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
     """Return all panels of a summary: the texts, short tables for the first screen, then the detailed tables."""
-    summary, target = answer.summary, answer.summary.target
-    panels: list[Panel | Later] = [*text_strips(summary, "text"), *([_windows(summary)] if summary.windows else [])]
+    first, target = answer.summary, answer.summary.target
+    panels: list[Panel | Later] = [*text_strips(first, "text"), *([_windows(first)] if first.windows else [])]
     if target is not None:
         panels += text_strips(target.summary, "target")
-        panels += [alignment_table(alignment, summary, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
-    elif len(summary.occurrences) > 2:
-        panels.append(_occurrences_table(summary))
-    elif any(text.links for text in summary.highlights):
-        panels.append(links_table(summary))
-    panels += [*([references_table(summary)] if summary.references else []), *_side_tables(answer, summary, "text")]
-    if target is not None:
-        panels += [*cross_attention_tables(summary, target), *_side_tables(answer, target.summary, "target", summary)]
-    return panels
-
-
-def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
-    """Return the detailed tables of the texts or their targets, for the followed word or for all tokens.
-
-    source: the summary of the texts, if these are the targets.
-    """
-    of_side = "" if side == "text" else " of targets"
-    panels: list[Panel | Later] = []
-    if summary.word is None:
-        for n, label in enumerate(summary.labels):
+        panels += [alignment_table(alignment, first, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
+    elif len(first.occurrences) > 2:
+        panels.append(_occurrences_table(first))
+    elif any(text.links for text in first.highlights):
+        panels.append(links_table(first))
+    panels += [references_table(first)] if first.references else []
+    sides = [("text", "", first)] + ([("target", " of targets", target.summary)] if target is not None else [])
+    for side, of_side, summary in sides:
+        source = None if summary is first else first
+        panels += cross_attention_tables(first, target) if target is not None and source is not None else []
+        for n, label in enumerate(summary.labels if summary.word is None else ()):
             panels.append(Later(f"Every token, {side} {label}", partial(every_token_table, answer, summary, n, side)))
-    elif summary.occurrences:
         if summary.pairs:
             panels.append(Later(f"Cosines{of_side}", partial(cosines_table, summary, side)))
         for occurrence in summary.occurrences:
@@ -72,9 +62,10 @@ def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | 
         for word in summary.layer_updates:
             name = f"Layer by layer, {side} {word.occurrence}"
             panels.append(Later(name, partial(updates_table, word, summary, side, source)))
-    if summary.predictions:
-        panels.append(Later(f"Predictions{of_side}", partial(_predictions_table, summary, side)))
-    return panels + [lens_table(lens, summary, side) for lens in summary.logit_lenses]
+        if summary.predictions:
+            panels.append(Later(f"Predictions{of_side}", partial(_predictions_table, summary, side)))
+        panels += [lens_table(lens, summary, side) for lens in summary.logit_lenses]
+    return panels
 
 
 def text_strips(summary: Summary, side: str) -> list[Panel]:
