@@ -118,7 +118,8 @@ def verb_of_plugin(name: str, entry: Any) -> Verb:
 
 def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
     """Import and add the verbs with these names, except those of missing parts, and return the whole command."""
-    for name, entry in plugins.ours(plugins.QUESTIONS, [name for name in names if name not in VERBS]).items():
+    missing = [name for name in names if name not in VERBS]
+    for name, entry in plugins.ours(plugins.QUESTIONS, missing).items() if missing else ():
         add_verb(name, as_verb(name, entry))
     order = {name: position for position, name in enumerate(NAMES)}
     app.registered_commands.sort(key=lambda verb: order.get(verb.name or "", len(order)))
