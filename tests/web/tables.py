@@ -4,15 +4,20 @@ import json
 from typing import Any
 
 
-def rows_of(tab: Any, caption: str) -> list[list[str]]:
-    """The cells of a table, in its order, all of its rows: those that it shows at first and the rest."""
+def rows_of(tab: Any, caption: str, *, exact: bool = False) -> list[list[str]]:
+    """The cells of a table, in its order, all of its rows: those that it shows at first and the rest.
+
+    exact: numbers with the decimals of their tooltips.
+    """
     region = tab.locator(f"[role=region][aria-label={json.dumps(caption, ensure_ascii=False)}]")
     region.wait_for()
     more = region.locator("xpath=following-sibling::*[1]").locator("button:has-text('all ')")
     if more.count():
         more.click()
     read: list[list[str]] = region.locator("tbody").evaluate(
-        "body => [...body.rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+        "(body, exact) => [...body.rows].map(({ cells }) => [...cells].map("
+        "cell => (exact && cell.title) || cell.innerText.trim()))",
+        exact,
     )
     return read
 

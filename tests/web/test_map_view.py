@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import regard
+from regard.explain.wording import fixed
 from tests.support import make_tiny
 from tests.web.tables import read_number, rows_of
 
@@ -21,10 +22,11 @@ MARGIN = 96  # pixels beside the matrix, where names stand
 
 
 def opened(page: Any, layer: int, head: int | str) -> Any:
-    """The map of a head, at rest."""
+    """The map of a head, at rest, with the table of the largest weights."""
     page.open_view("Matrix")
     page.choose_head(str(layer), str(head))
     rest(page)
+    page.tab.check("[value=largest]")
     return page.tab
 
 
@@ -50,12 +52,14 @@ def cursor(tab: Any) -> tuple[int, int, float]:
     tab.wait_for_selector("[data-weight]:not(:has-text('…'))")
     readout = tab.locator(".readout")
     query, key = (int(readout.get_attribute(f"data-{name}")) for name in ("query", "key"))
-    return query, key, read_number(tab.inner_text("[data-weight]"))
+    weight = float(tab.get_attribute("[data-weight]", "title").removeprefix("weight ").replace("<", ""))
+    assert tab.inner_text("[data-weight]") == fixed(weight, 2)
+    return query, key, weight
 
 
 def largest(tab: Any) -> list[tuple[list[int], list[int], float]]:
     """The table of the largest that are shown: queries, keys and number."""
-    rows = rows_of(tab, tab.inner_text("caption:has-text('The largest')"))
+    rows = rows_of(tab, tab.inner_text("caption:has-text('The largest')"), exact=True)
     return [(tokens(query), tokens(key), read_number(number)) for query, key, number in rows]
 
 
@@ -133,10 +137,10 @@ def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int 
     as_the_library_has_them(largest(tab), weights)
     press(page, "ArrowDown")
     query = cursor(tab)[0]
-    tab.check("text=all of the cursor's query")
+    tab.check("[value=row]")
     tab.click("button:has-text('all ')")
     found = {
-        int(cell.get_attribute("data-value")): read_number(cell.inner_text())
+        int(cell.get_attribute("data-value")): float(cell.get_attribute("title"))
         for cell in tab.query_selector_all("td[data-value]")
     }
     assert sorted(found) == list(range(len(weights)))
@@ -153,7 +157,7 @@ def test_coarse_cells_are_means_and_zooming_reaches_single_weights(page_of: Any,
     as_the_library_has_them(found, weights)
     press(page, "ArrowDown")
     query, key, weight = cursor(tab)
-    mean = float(tab.inner_text("[data-mean]"))
+    mean = float(tab.get_attribute("[data-mean]", "title"))
     assert "mean of 2 × 2 weights" in tab.inner_text("[data-cell]")
     assert mean == pytest.approx(float(weights[query // 2 * 2 :, key // 2 * 2 :][:2, :2].mean()), abs=WITHIN)
     assert weight == pytest.approx(float(weights[query, key]), abs=WITHIN)
@@ -215,7 +219,7 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         query, key, weight = cursor(tab)
         assert (query, key, weight) == (0, len(weights) - 1, 0)
         assert "masked" in tab.inner_text(".readout")
-        tab.check("text=all of the cursor's query")
+        tab.check("[value=row]")
         tab.click("button:has-text('all ')")
         marks = {
             int(row.locator("[data-value]").get_attribute("data-value")): "masked" in row.inner_text()
@@ -241,6 +245,7 @@ def test_a_large_map_is_exact_from_the_whole_to_single_weights(page_of: Any) -> 
     page.open_view("Matrix")
     page.choose("head", "7")
     rest(page)
+    page.tab.check("[value=largest]")
     tab = page.tab
     as_the_library_has_them(largest(tab), weights)
     press(page, *["+"] * 8)

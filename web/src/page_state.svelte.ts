@@ -3,7 +3,6 @@ import type { Source } from "./data/bytes";
 import type { Call, Page, Text } from "./data/format";
 import type { Sight } from "./cloud/camera";
 import type { Place, Sight as MapSight } from "./map/camera";
-import type { ScaleName } from "./map/shades";
 import type { Attention } from "./attention/client";
 import type { LoadedMask } from "./attention/mask";
 import type { Group } from "./groups";
@@ -28,11 +27,10 @@ export interface At {
   key: number | null;
 }
 
-/** What is in sight of the map of one matrix, where its cursor is, and how its weights are coloured. */
+/** What is in sight of the map of one matrix, and where its cursor is. */
 export interface MapLook extends MapSight {
   place: Place | null;
   token: number | null; // that was chosen then
-  scale: ScaleName;
   shape: [number, number]; // queries and keys of the matrix
 }
 

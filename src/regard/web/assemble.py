@@ -12,7 +12,7 @@ from typing import Any
 from regard.attention.attention_map import AttentionMap
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError, control_name
-from regard.explain.weights.alignment import align, why_these_layers
+from regard.explain.weights.alignment import align, choose, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
@@ -107,6 +107,7 @@ def page_of(
     page.findings = findings
     names = names_by_difference(plain) if names is None else names
     places = [_add_texts_of_trace(page, trace, n, len(plain), names) for n, trace in enumerate(plain)]
+    _add_alignments(page, plain, places)
     if not page.calls:
         raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
@@ -179,9 +180,7 @@ def _add_texts_of_trace(
     """Add one of several traces to a page. Returns an `Added` for each of its texts (source and target, or windows)."""
     nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
     if isinstance(trace, PairTrace):
-        added = add_pair(page, trace, f"source{nth}", f"target{nth}")
-        _add_alignment(page, trace, added[1])
-        return list(added)
+        return list(add_pair(page, trace, f"source{nth}", f"target{nth}"))
     if isinstance(trace, WindowedTrace):
         windows = len(trace.windows)
         text = f"{names[number]}, " if names is not None else f"text{nth}, " if nth else ""
@@ -192,21 +191,28 @@ def _add_texts_of_trace(
     return [add_trace(page, trace, f"text {number + 1}" if names is None else names[number])]
 
 
-def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
-    """Add a pair's word alignment to a page, if the page has calls of its cross-attention.
+def _add_alignments(page: Page, traces: Sequence[Any], places: Sequence[Sequence[Added]]) -> None:
+    """Add each pair's word alignment to a page, if the page has calls of its cross-attention.
 
-    The best layer is the one whose rows attend to the source of the next generated token, if the page has that layer.
+    The best layer is the one whose rows attend to the source of the next generated token, over all pairs if these have
+    the same layers, as in the sentences. If the page lacks that layer, the first of its layers is the best.
     """
-    calls = added.cross
-    if not calls or not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
-        return
-    alignment = align(pair)
-    by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
-    best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
-    left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
-    reason = f"{capital(why_these_layers(alignment))}{left_out}."
-    page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head, "why": reason}})
-    page.overview = {"kind": "pair"}
+    pairs = [
+        (trace, added[1].cross) for trace, added in zip(traces, places, strict=True)
+        if isinstance(trace, PairTrace) and added[1].cross and kept_numbers(trace.decoder.cross)
+        and trace.encoder.tokens and trace.decoder.tokens
+    ]  # fmt: skip
+    together = len({tuple(kept_numbers(pair.decoder.cross)) for pair, _ in pairs}) == 1
+    layers = choose([pair for pair, _ in pairs]) if together else None
+    for pair, calls in pairs:
+        alignment = align(pair, layers=layers)
+        by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
+        best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
+        left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
+        reason = f"{capital(why_these_layers(alignment, len(pairs) if together else 1))}{left_out}."
+        choice = {"call": best, "head": alignment.head, "why": reason}
+        page.alignment.append({"calls": [*calls.values()], "best": choice})
+        page.overview = {"kind": "pair"}
 
 
 def _add_comparisons(

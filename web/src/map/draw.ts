@@ -1,7 +1,7 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
 import { nameOf, readable } from "../words";
 import type { Text } from "../data/format";
-import { ink } from "../parts/colours";
+import { ink, type Rgb } from "../parts/colours";
 import { hexOf } from "../picture/colour";
 import { cellOf, SIDE, type Window } from "./pyramid";
 import { rgbOf } from "./shades";
@@ -66,14 +66,28 @@ export function paintTile(context: CanvasRenderingContext2D, plot: Plot, { tile,
   context.drawImage(canvas, xOf(plot, tile.col * side), yOf(plot, tile.row * side), wide, wide);
 }
 
+const FADED = 0.3; // of the ground in grey columns
+
+/** Turn the columns of keys that stand apart grey. */
+export function paintGreys(context: CanvasRenderingContext2D, plot: Plot, apart: boolean[], look: Look): void {
+  const { top, window, length } = plot;
+  for (const [operation, colour, alpha] of [["saturation", "#888", 1], ["source-over", look.back, FADED]] as const) {
+    [context.globalCompositeOperation, context.fillStyle, context.globalAlpha] = [operation, colour, alpha];
+    apart.forEach((grey, key) => grey && context.fillRect(xOf(plot, key), Math.max(top, yOf(plot, 0)), window.pixels, Math.min(window.height, length * window.pixels)));
+  }
+  context.globalAlpha = 1;
+}
+
 /** Write the weights into cells that are large enough; none where the mask forbids it. allowed: whether it does not.
  *  colours: those that cells have. */
 export function paintNumbers(
   context: CanvasRenderingContext2D,
   plot: Plot,
   allowed: (query: number, key: number) => boolean,
+  apart: boolean[],
   pictures: Picture[],
   colours: Uint32Array,
+  look: Look,
 ): void {
   const { pixels } = plot.window;
   if (pixels < NUMBERS) return;
@@ -89,7 +103,8 @@ export function paintNumbers(
       for (let j = Math.max(keys[0], right); j < Math.min(keys[1], right + SIDE); j++) {
         if (!allowed(i, j)) continue;
         const value = values[(i - down) * SIDE + j - right]!;
-        context.fillStyle = ink(rgbOf(value, colours));
+        const [own, ground] = [rgbOf(value, colours), parseInt(look.back.slice(1, 3), 16)];
+        context.fillStyle = ink(apart[j] ? (own.map((c) => c + FADED * (ground - c)) as unknown as Rgb) : own);
         context.fillText(short(value), xOf(plot, j + 0.5), yOf(plot, i + 0.5));
       }
     }
@@ -97,7 +112,7 @@ export function paintNumbers(
 }
 
 function short(value: number): string {
-  return value ? fixed(value, 3).replace(/^(\D*)0\./, "$1.").replace("1.000", "1.00") : "0";
+  return value ? fixed(value, 2).replace(/^(\D*)0\./, "$1.") : "0";
 }
 
 /** Outline a cell of queries × keys. */
@@ -140,15 +155,18 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
   context.textAlign = "center";
   if (!named) write("token looked at (key) →", look.quiet, window.width, left + window.width / 2, 12, false);
   if (!named) write("← token that looks (query)", look.quiet, window.height, 12, top + window.height / 2, true);
+  const near = (n: number, cursor: number | undefined) => !named && cursor !== undefined && n !== cursor && Math.abs(n - cursor) * window.pixels < 14; // the cursor's own name stands there
   context.textAlign = "right";
+  if (!named && at && at.i >= down[0] && at.i < down[1]) write(nameOn(queries, at.i), look.followed, left - 10, left - 6, yOf(plot, at.i + 0.5), false);
   for (let i = Math.ceil(down[0] / step) * step; i < down[1]; i += step) {
     const y = yOf(plot, i + (named ? 0.5 : 0));
-    if (y >= top && y <= top + window.height) write(named ? nameOn(queries, i) : String(i), i === at?.i ? look.followed : look.ink, left - 10, left - 6, y, false);
+    if (y >= top && y <= top + window.height && !near(i, at?.i) && (named || i !== at?.i)) write(named ? nameOn(queries, i) : String(i), i === at?.i ? look.followed : look.ink, left - 10, left - 6, y, false);
   }
   context.textAlign = "left";
+  if (!named && at && at.j >= along[0] && at.j < along[1]) write(nameOn(keys, at.j), look.followed, top - 22, xOf(plot, at.j + 0.5), top - 6, true);
   for (let j = Math.ceil(along[0] / step) * step; j < along[1]; j += step) {
     const x = xOf(plot, j + (named ? 0.5 : 0));
-    if (x >= left && x <= left + window.width) write(named ? nameOn(keys, j) : String(j), j === at?.j ? look.followed : look.ink, top - 10, x, top - 6, true);
+    if (x >= left && x <= left + window.width && !near(j, at?.j) && (named || j !== at?.j)) write(named ? nameOn(keys, j) : String(j), j === at?.j ? look.followed : look.ink, top - 10, x, top - 6, true);
   }
   context.strokeStyle = look.line;
   context.lineWidth = 1;

@@ -1,13 +1,14 @@
 // The map on its canvas: the tiles that are wanted of what the camera sees, their colours, and a picture a frame.
+import { farthestOf } from "../parts/numbers";
 import { keepPainter } from "../picture/canvases";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Call, Text } from "../data/format";
 import { Camera, type Place, type Sight } from "./camera";
-import { clip, paintAxes, paintCell, paintChosen, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
+import { clip, paintAxes, paintCell, paintChosen, paintGreys, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
 import { coarseOf, coarsePicture, type Coarse } from "./overview";
 import { cellOf, inWindow, levelFor, SIDE, tilesIn, topLevel } from "./pyramid";
-import { Counts, palette, type ScaleName } from "./shades";
+import { palette } from "./shades";
 import { settle, type Settled } from "./settled";
 import { Tiles, type Picture } from "./tiles";
 
@@ -34,15 +35,15 @@ const FEW = 8;
 const PAPER = 3; // pixels a px on paper
 
 export class Scene {
-  scale: ScaleName = "square root";
   place: Place | null = null;
   chosen: { token: number; side: "gives" | "receives" } | null = null;
   allowed: (query: number, key: number) => boolean = () => true; // where the mask does not forbid a weight
+  apart: boolean[] = []; // keys whose columns are grey, and count for no colour, where cells are single weights
   private shown: Shown | null = null;
   private tiles: Tiles | null = null;
   private coarse: Coarse | null = null;
   private coarsePicture: HTMLCanvasElement | null = null; // in the colours of now
-  private counts = new Counts();
+  private darkest = -1; // value of the darkest colour, once known
   private colours: Uint32Array | null = null;
   private readonly camera: Camera;
   private frame = 0;
@@ -83,8 +84,7 @@ export class Scene {
       if (this.shown !== shown) return;
       this.coarse = coarse;
       if (!this.colours) {
-        this.counts = new Counts();
-        this.counts.add(coarse.values, coarse.cols, [0, coarse.rows], [0, coarse.cols]);
+        this.darkest = farthestOf(coarse.values);
         this.recolour();
       } else this.paintCoarse();
       this.draw();
@@ -158,8 +158,8 @@ export class Scene {
     };
   }
 
-  setScale(scale: ScaleName, dark: boolean): void {
-    [this.scale, this.dark] = [scale, dark];
+  setDark(dark: boolean): void {
+    this.dark = dark;
     this.recolour();
     this.draw();
   }
@@ -236,10 +236,10 @@ export class Scene {
       const tiles = this.wanted;
       const missing = this.tiles.want(tiles);
       const pictures = tiles.map((tile) => this.tiles!.picture(tile)!);
-      const settled = settle(this.plot, this.level, pictures, FEW, missing === 0);
+      const settled = settle(this.plot, this.level, pictures, FEW, missing === 0, this.apart);
       if (missing && this.colours) return; // the colours of before stay until all is there
-      if (!settled.counts.total) return;
-      this.counts = settled.counts;
+      if (settled.darkest < 0) return;
+      this.darkest = settled.darkest;
       this.recolour();
       this.draw();
       if (!missing) this.told.onsettled(settled);
@@ -247,8 +247,8 @@ export class Scene {
   }
 
   private recolour(): void {
-    if (!this.counts.total) return;
-    this.colours = palette(this.scale, this.counts, this.dark);
+    if (this.darkest < 0) return;
+    this.colours = palette(this.darkest, this.dark);
     this.tiles?.recolour(this.colours);
     this.paintCoarse();
   }
@@ -277,7 +277,7 @@ export class Scene {
     context.save();
     clip(context, this.plot);
     context.imageSmoothingEnabled = false;
-    this.paintPictures(context);
+    this.paintPictures(context, look);
     context.restore();
     paintAxes(context, this.plot, this.shown.queries, this.shown.keys, this.place, look);
     context.save();
@@ -288,7 +288,7 @@ export class Scene {
   }
 
   /** The coarsest first: each finer one over it, and those of this level last. */
-  private paintPictures(context: CanvasRenderingContext2D): void {
+  private paintPictures(context: CanvasRenderingContext2D, look: Look): void {
     if (!this.colours) return;
     if (this.coarsePicture) {
       const { window, size, length } = this.plot;
@@ -303,7 +303,9 @@ export class Scene {
       for (const { tile } of others) paintTile(context, this.plot, this.tiles!.picture(tile)!);
     }
     for (const picture of now) paintTile(context, this.plot, picture);
-    if (level === 0) paintNumbers(context, this.plot, this.allowed, now, this.colours);
+    if (level) return;
+    paintGreys(context, this.plot, this.apart, look);
+    paintNumbers(context, this.plot, this.allowed, this.apart, now, this.colours, look);
   }
 
   private paintPlace(context: CanvasRenderingContext2D, { i, j }: Place, look: Look): void {

@@ -1,7 +1,6 @@
-// What is shown when the map has come to rest: its cells counted for the colours, and the largest of them for the table.
+// What is shown when the map has come to rest: the value of its darkest colour, and the largest cells for the table.
 import { shown, type Plot } from "./draw";
 import { cellOf, SIDE } from "./pyramid";
-import { Counts } from "./shades";
 import type { Picture } from "./tiles";
 
 export interface ShownCell {
@@ -11,7 +10,7 @@ export interface ShownCell {
 }
 
 export interface Settled {
-  counts: Counts;
+  darkest: number; // value of the darkest colour; below 0 where nothing is there
   largest: ShownCell[];
   queries: [number, number]; // that are shown
   keys: [number, number];
@@ -19,11 +18,12 @@ export interface Settled {
   exact: boolean; // whether every cell shown has been computed
 }
 
-/** Count the cells that a window shows, and find the `few` largest. */
-export function settle(plot: Plot, level: number, pictures: Picture[], few: number, exact: boolean): Settled {
+/** Find the `few` largest cells that a window shows, and the largest for colours, of single columns that do not stand apart where there are such. */
+export function settle(plot: Plot, level: number, pictures: Picture[], few: number, exact: boolean, apart: boolean[] = []): Settled {
   const cell = cellOf(level);
   const [keys, queries] = shown(plot);
-  const counts = new Counts();
+  const greys = cell === 1 && !apart.slice(...keys).every(Boolean) ? apart : [];
+  let darkest = -1;
   let best: { value: number; i: number; j: number }[] = [];
   for (const { tile, values, there } of pictures) {
     const [down, right] = [tile.row * SIDE, tile.col * SIDE]; // in cells
@@ -31,11 +31,11 @@ export function settle(plot: Plot, level: number, pictures: Picture[], few: numb
     const cols = within(keys, cell, right);
     for (let r = rows[0]; r < rows[1]; r++) {
       if (!there[r]) continue;
-      counts.add(values, SIDE, [r, r + 1], cols);
-      for (let n = r * SIDE + cols[0]; n < r * SIDE + cols[1]; n++) {
-        const value = values[n]!;
+      for (let c = cols[0]; c < cols[1]; c++) {
+        const value = values[r * SIDE + c]!;
+        if (value > darkest && !greys[right + c]) darkest = value;
         if (!(value > 0) || (best.length === few && value <= best[few - 1]!.value)) continue;
-        best.push({ value, i: down + r, j: right + (n - r * SIDE) });
+        best.push({ value, i: down + r, j: right + c });
         best.sort((a, b) => b.value - a.value);
         best = best.slice(0, few);
       }
@@ -46,7 +46,7 @@ export function settle(plot: Plot, level: number, pictures: Picture[], few: numb
     keys: [j * cell, Math.min(plot.size, (j + 1) * cell)] as [number, number],
     mean: value,
   }));
-  return { counts, largest, queries, keys, cell, exact };
+  return { darkest, largest, queries, keys, cell, exact };
 }
 
 /** The cells of a tile, from its first at `from`, that have any of the tokens [first, end). */

@@ -60,13 +60,13 @@ export function heatsOf({ panels }: Page, number: number): number[] {
   return !panels[number]!.tab && end - first < FEW ? [number] : Array.from({ length: end - first }, (_, n) => first + n);
 }
 
-/** Whether a panel is shown among the numbers of a text. */
+/** Whether a panel is shown among the numbers of a text: so many tabs would hide the view that the page is about. */
 export function inNumbers(page: Page, { kind }: PanelData): boolean {
-  return kind === "paths" || page.overview?.kind === "writing";
+  return kind === "paths" || page.overview?.kind === "writing" || page.opening.view === "map";
 }
 
 /** The views that a page has: those that it carries something for, and one for each of its panels, or for several that are shown together. Numbers show the
- *  paths of a word too, and all panels of what a model wrote. A page that opens at a panel has the panels first. */
+ *  paths of a word too, and all panels of what a model wrote or of a map. A page that opens at a panel has the panels first. */
 export function viewsOf(page: Page, { views, stages, HeatPanels }: Bundle): View[] {
   const stage = page.overview && stages?.[page.overview.kind];
   const first: View[] = stage ? [{ id: "overview", name: "Overview", component: stage, has: () => true, own: true }] : [];

@@ -174,8 +174,8 @@ def _attended_rows(
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     """Explain in a sentence why `choose` chose an alignment's layers. texts: the number of texts."""
     written, read = alignment.written_layer, alignment.read_layer
-    best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
-    if written == read:
-        best = f"layer {written}, before the model writes a word and after it, agrees most on its source"
-    together = " over all texts: in this text" if texts > 1 else ":"
-    return f"{best}{together} {number(alignment.agreement)}, where 1 is full agreement"
+    first, second = f"before writing a word, layer {written} attends to the same source words", "after reading it"
+    second, others = (second, "other layers") if written == read else (f"layer {read} {second}", "other two layers")
+    agreement = f"{number(alignment.agreement)} of 1"
+    reason = f"over all texts (in this text {agreement})" if texts > 1 else f"({agreement})"
+    return f"{first} as {second}: no {others} agree more {reason}"

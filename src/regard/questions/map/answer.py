@@ -294,10 +294,24 @@ class Matrix(TracesAnswer):
         return {name: value for name, value in fields.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view at which the page opens: the map, at the link and head of the first sentence."""
-        pair = self.main_pair
-        head, token = (self.head, None) if pair is None else (pair.head, pair.query.token)
-        return {"view": "map", "layer": self.layer, "head": head, "token": token}
+        """Return the view at which the page opens: the map, at the link and head of the first sentence.
+
+        Without such a link, it is the token that attends most to the top receiver that isn't a sink of any layer.
+        """
+        from regard.explain.weights.sinks import sinks
+
+        opening: dict[str, str | int | None] = {"view": "map", "layer": self.layer, "head": self.head}
+        if (pair := self.main_pair) is not None:
+            return opening | {"head": pair.head, "token": pair.query.token}
+        (trace,) = self.traces
+        apart = {n for n, token in enumerate(trace.tokens) if token.special} | {sink.token for sink in sinks(trace)}
+        top = next((each.place.token for each in self.receivers if each.place.token not in apart), None)
+        if top is not None:
+            weights = trace.attention[self.layer][:, :, top]
+            column = weights.mean(0) if self.head is None else weights[self.head]
+            column[[*apart, top]] = 0
+            opening["token"] = int(column.argmax())
+        return opening
 
     def layers(self) -> list[int]:
         """Return the matrix's layer, the only layer of the page."""
