@@ -5,10 +5,7 @@ from typing import Any
 
 
 def rows_of(tab: Any, caption: str, *, exact: bool = False) -> list[list[str]]:
-    """The cells of a table, in its order, all of its rows: those that it shows at first and the rest.
-
-    exact: numbers with the decimals of their tooltips.
-    """
+    """The cells of a table, in its order, all of its rows. exact: numbers with the decimals of their tooltips."""
     region = tab.locator(f"[role=region][aria-label={json.dumps(caption, ensure_ascii=False)}]")
     region.wait_for()
     more = region.locator("xpath=following-sibling::*[1]").locator("button:has-text('all ')")

@@ -11,7 +11,7 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.checks import megabytes
 from regard.errors import RegardError
-from regard.questions.see.answer import see
+from regard.questions.see.answer import see, seen
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.add_traces import add_trace
@@ -102,6 +102,11 @@ def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
     assert [page.data["calls"][n]["name"] for n in alignment["calls"]] == ["layer 0, cross", "layer 1, cross"]
     assert page.data["opening"]["view"] == "overview"
     assert page.data["opening"]["call"] == alignment["best"]["call"]
+    pairs = [trace, pair().trace(TEXTS[1], target=TARGETS[1])]  # the layers of their sentences
+    target, two = seen(pairs).summary.target, page_of(pairs)
+    assert target is not None
+    layers = [two.calls[alignment["best"]["call"]]["layer"] for alignment in two.alignment]  # type: ignore[call-overload, index]
+    assert layers == [alignment.written_layer for alignment in target.alignments]
 
 
 def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], tmp_path: Path) -> None:

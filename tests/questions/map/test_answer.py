@@ -41,6 +41,10 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
     assert (page.opening["view"], page.opening["head"]) == ("map", found.pairs[0].head)
     assert [panel["name"] for panel in page.panels] == [panel.name for panel in found.panels()]
     assert [call["layer"] for call in page.calls] == [2]
+    short = matrix(bank[0], 2)  # no pair is that distant: it opens at the token that attends most to the top receiver
+    column = bank[0].attention[2].dense().mean(0)[:, short.receivers[1].place.token]
+    column[[0, short.receivers[1].place.token, -1]] = 0
+    assert short.page().opening["token"] == int(column.argmax())
 
 
 def test_a_token_in_its_text() -> None:

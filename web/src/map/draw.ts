@@ -101,8 +101,8 @@ export function paintNumbers(
     for (let i = Math.max(queries[0], down); i < Math.min(queries[1], down + SIDE); i++) {
       if (!there[i - down]) continue;
       for (let j = Math.max(keys[0], right); j < Math.min(keys[1], right + SIDE); j++) {
-        if (!allowed(i, j)) continue;
         const value = values[(i - down) * SIDE + j - right]!;
+        if (!allowed(i, j) || value < 0.005) continue; // the colour says so much
         const [own, ground] = [rgbOf(value, colours), parseInt(look.back.slice(1, 3), 16)];
         context.fillStyle = ink(apart[j] ? (own.map((c) => c + FADED * (ground - c)) as unknown as Rgb) : own);
         context.fillText(short(value), xOf(plot, j + 0.5), yOf(plot, i + 0.5));
@@ -112,7 +112,7 @@ export function paintNumbers(
 }
 
 function short(value: number): string {
-  return value ? fixed(value, 2).replace(/^(\D*)0\./, "$1.") : "0";
+  return fixed(value, 2).replace(/^(\D*)0\./, "$1.");
 }
 
 /** Outline a cell of queries × keys. */

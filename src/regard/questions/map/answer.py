@@ -296,7 +296,8 @@ class Matrix(TracesAnswer):
     def opening(self) -> dict[str, str | int | None]:
         """Return the view at which the page opens: the map, at the link and head of the first sentence.
 
-        Without such a link, it is the token that attends most to the top receiver that isn't a sink of any layer.
+        Without such a link, it is the token that attends most to the top receiver: a content word if there is one, and
+        no sink of any layer.
         """
         from regard.explain.weights.sinks import sinks
 
@@ -305,8 +306,9 @@ class Matrix(TracesAnswer):
             return opening | {"head": pair.head, "token": pair.query.token}
         (trace,) = self.traces
         apart = {n for n, token in enumerate(trace.tokens) if token.special} | {sink.token for sink in sinks(trace)}
-        top = next((each.place.token for each in self.receivers if each.place.token not in apart), None)
-        if top is not None:
+        places = [receiver.place for receiver in self.receivers if receiver.place.token not in apart]
+        if places:
+            top = next((place for place in places if place.is_word), places[0]).token
             weights = trace.attention[self.layer][:, :, top]
             column = weights.mean(0) if self.head is None else weights[self.head]
             column[[*apart, top]] = 0
