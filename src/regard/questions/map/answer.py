@@ -10,6 +10,7 @@ from regard.display.panels import Cell, Column, Curve, Curves, Heat, InContext, 
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
+from regard.explain.weights.sinks import sinks
 from regard.explain.wording import number, quoted
 from regard.text.words import is_content_word
 
@@ -299,8 +300,6 @@ class Matrix(TracesAnswer):
         Without such a link, it is the token that attends most to the top receiver: a content word if there is one, and
         no sink of any layer.
         """
-        from regard.explain.weights.sinks import sinks
-
         opening: dict[str, str | int | None] = {"view": "map", "layer": self.layer, "head": self.head}
         if (pair := self.main_pair) is not None:
             return opening | {"head": pair.head, "token": pair.query.token}
