@@ -15,6 +15,7 @@ from tests.support import ROOT
 CORE = {"tests/attention/test_attend.py", "tests/explain/test_frames.py", "tests/text/test_words.py"}
 MISSING = {  # what asks for each part
     "regard.corpus": ["find", "bank", "--store", "x"],
+    "regard.course": ["lesson"],
     "regard.diffusion": ["paint", "x", "a cat"],
     "regard.gguf": ["see", "a", "--word", "a", "--model", "x.gguf"],
     "regard.server": ["serve"],

@@ -19,7 +19,7 @@ STYLE = "<style>.jp-OutputArea-output pre { white-space: pre !important; overflo
 SET_UP = """# The drawings lie beside regard's lessons.
 import sys
 
-from regard.cli.lesson import lesson_files
+from regard.course.lesson import lesson_files
 
 sys.path.append(str(lesson_files()[0].parent))"""
 OTHER_PAGE = re.compile(r"\[([^]]+)\]\((?!https?:)[^)]+\)")

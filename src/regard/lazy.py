@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.errors import MissingPartError, RegardError
 
-OPTIONAL = ("corpus", "diffusion", "gguf", "server", "train", "verify", "vision")
+OPTIONAL = ("corpus", "course", "diffusion", "gguf", "server", "train", "verify", "vision")
 PARTS = tuple(f"regard.{name}" for name in OPTIONAL)
 ABOVE: dict[str, str] = {}  # modules of functions that `regard` itself lacks, filled in by `regard/__init__.py`
 

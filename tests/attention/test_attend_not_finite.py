@@ -15,8 +15,8 @@ import regard
 from regard.attention import masks, reference
 from regard.attention.ablation import EdgeAblation, ablating
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import CELL, cell_means
 from regard.attention.map_statistics import MapStatistics
+from regard.server.cell_means import CELL, cell_means
 from tests.attention.cases import Case, cases, check, cpu_tiles_at_any_size, naive, random, working
 
 HOW = ("chosen", "tiles", "sweep")

@@ -14,10 +14,10 @@ from torch import Tensor
 import regard
 from regard.attention import region_scores
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import cell_means, region_cell_means
 from regard.attention.given_map import one_head
 from regard.attention.region_scores import RowSums
 from regard.attention.scores import ScoreRule
+from regard.server.cell_means import cell_means, region_cell_means
 from tests.attention.cases import Case, cases, check, naive, random, worst
 from tests.attention.test_attention_map import some_map
 

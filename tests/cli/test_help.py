@@ -73,7 +73,7 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     (tmp_path / "watched" / "run.json").touch()
     texts = {"map": ["a.txt"], "run": ["a.txt"], "train": ["a.txt"], "evolve": ["watched"]}
-    monkeypatch.setattr("regard.cli.lesson.run_lesson", stop("reads"))
+    monkeypatch.setattr("regard.course.lesson.run_lesson", stop("reads"))
     monkeypatch.setattr("regard.cli.fetch._download", stop("loads"))
     monkeypatch.setattr("regard.cli.run.check_readable", stop("reads"))
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))

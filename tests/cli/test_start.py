@@ -111,7 +111,7 @@ def test_each_verb_runs_in_a_process_of_its_own(verb: str, inputs: Path) -> None
     if verb == "paint":
         pytest.importorskip("diffusers", reason="the extra diffusion is not installed")
         pipelines.stable_diffusion().save_pretrained(inputs / "pipeline")
-    lessons = f"from regard.cli import lesson; lesson.FOLDERS = [lesson.Path({str(inputs / 'lessons')!r})]"
+    lessons = f"from regard.course import lesson; lesson.FOLDERS = [lesson.Path({str(inputs / 'lessons')!r})]"
     code = f"import sys; from regard.cli.main import command; {lessons if verb == 'lesson' else 'pass'}; command()"
     environment = {**os.environ, "REGARD_CACHE": "cache"}
     load_verbs([verb])

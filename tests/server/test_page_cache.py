@@ -9,8 +9,8 @@ import torch
 from starlette.exceptions import HTTPException
 
 from regard import attend
-from regard.attention.cell_means import CELL
 from regard.attention.masks import causal, function, window
+from regard.server.cell_means import CELL
 from regard.server.page_cache import FINEST, SIDE, CachedPage, PageCache, ZoomMap
 from regard.web.page import Page
 

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import CELL, cell_means, region_cell_means
 from regard.attention.given_map import one_head
+from regard.server.cell_means import CELL, cell_means, region_cell_means
 from regard.web.page import Page
 
 if TYPE_CHECKING:

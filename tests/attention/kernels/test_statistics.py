@@ -5,12 +5,12 @@ import torch
 
 from regard.attention import masks, reference
 from regard.attention.attend import attend
-from regard.attention.cell_means import CELL, cell_means, region_cell_means
 from regard.attention.given_map import one_head
 from regard.attention.kernels import statistics
 from regard.attention.kernels.cpu import statistics as cpu_statistics
 from regard.attention.map_statistics import Statistics
 from regard.attention.scores import ScoreRule
+from regard.server.cell_means import CELL, cell_means, region_cell_means
 from tests.attention.cases import random
 
 REQUEST = Statistics(3, (4, 5))

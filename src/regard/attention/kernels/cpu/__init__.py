@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.attention.kernels.cpu import cell_means as cell_means
     from regard.attention.kernels.cpu import forward_statistics as forward_statistics
     from regard.attention.kernels.cpu import row_product as row_product
     from regard.attention.kernels.cpu import statistics as statistics

@@ -5,9 +5,9 @@ import torch
 
 from regard import attend
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import CELL, ROWS, cell_means, region_cell_means
 from regard.attention.given_map import one_head
 from regard.attention.masks import causal, function, window
+from regard.server.cell_means import CELL, ROWS, cell_means, region_cell_means
 
 RULES = {
     "full": {},

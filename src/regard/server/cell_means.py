@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard import server
 from regard.attention import region_scores
 from regard.attention.attention_map import AttentionMap
-from regard.attention.kernels import cpu as compiled
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import forward as cpu
 
@@ -38,7 +38,7 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
             yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
         return
     query, key, rule = query[0, 0].detach(), key[0, 0].detach(), weights.near_rule
-    step, compute = ROWS * BLOCKS * threads.worker_thread_count(), compiled.cell_means.tiled_cell_means
+    step, compute = ROWS * BLOCKS * threads.worker_thread_count(), server.cell_mean_kernel.tiled_cell_means
     for first in range(start, length, step):
         last = min(first + step, length)
         blocks = range(first, last, ROWS)

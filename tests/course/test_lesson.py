@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from drawings.exercise import Exercise
-from regard.cli import lesson as verb
-from regard.cli.lesson import Cell, lesson_files, read_cells, run_cell, run_lesson
 from regard.cli.main import main
+from regard.course import lesson as verb
+from regard.course.lesson import Cell, lesson_files, read_cells, run_cell, run_lesson
 from regard.errors import RegardError
 from tests.support import ROOT
 

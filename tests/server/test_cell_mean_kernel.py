@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention.kernels.cpu.cell_means import CELL, tiled_cell_means
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
+from regard.server.cell_mean_kernel import CELL, tiled_cell_means
 
 
 @settings(max_examples=25, deadline=None)
