@@ -77,14 +77,14 @@ def read_bert(folder: Path) -> Transformer | None:
     return model.eval()
 
 
-def bert_config(config: Any) -> TransformerConfig:
-    """Convert a BERT config of transformers."""
+def bert_config(config: Any, **options: Any) -> TransformerConfig:
+    """Convert a BERT config of transformers. options: of its head."""
     return TransformerConfig.bert(
         vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
         layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
         d_hidden=config.intermediate_size, activation=ACTIVATIONS[config.hidden_act],
         norm_eps=config.layer_norm_eps, dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
+        attention_dropout=config.attention_probs_dropout_prob, **options,
     )  # fmt: skip
 
 

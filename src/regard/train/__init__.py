@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from regard.train import data as data
     from regard.train import evolve as evolve
     from regard.train import follow as follow
+    from regard.train import from_transformers as from_transformers
     from regard.train import loop as loop
     from regard.train import run as run
     from regard.train import run_files as run_files
