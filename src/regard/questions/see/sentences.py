@@ -33,8 +33,7 @@ TABLE: list[list[Template]] = [
      ("the two {word} vectors start {start} and end at cosine {end}.", None),
      ("any two of the {count} {word} vectors end at cosine {low_end}.",
       lambda n: number(n["low_end"]) == number(n["high_end"])),
-     ("of the {count} {word} vectors, {low_pair} end furthest apart (cosine {low_end}) and {high_pair} closest "
-      "({high_end}).", None),
+     ("the {word} vectors {high_pair} end most alike (cosine {high_end}), and {low_pair} least ({low_end}).", None),
      ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None)],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
