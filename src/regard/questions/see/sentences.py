@@ -10,12 +10,13 @@ from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
+from regard.text.words import wordlike
 
 SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
 SMALLEST_DROP = 0.01  # smallest drop of a cosine over one layer that a sentence reports
 SMALLEST_DIP = 0.05  # smallest dip of a cosine below its start and end that a sentence reports
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-LIKELY = 0.5  # from this probability on, the prediction comes before the links
+LIKELY = 0.5  # from this probability on, the prediction of a word or number comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 LINKS = "{subject} attends unusually strongly to {links}."
 TABLE: list[list[Template]] = [
@@ -41,11 +42,11 @@ TABLE: list[list[Template]] = [
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [(PREDICTION, lambda n: n["probability"] >= LIKELY)],
+    [(PREDICTION, lambda n: n["likely"])],
     [(LINKS, None)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
-    [(PREDICTION, lambda n: n["probability"] < LIKELY)],
+    [(PREDICTION, lambda n: not n["likely"])],
 ]  # fmt: skip
 
 
@@ -214,7 +215,8 @@ def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
     where = {True: "after", False: "in place of", None: "at"}[prediction.after]
     position = f"{where} {numbered(summary.tokens[text], prediction.token)}"
     position += f" in {text_name(summary, text)}" if several else ""
-    return {"place": position, "candidate": quoted(best.text), "probability": best.probability}
+    likely = best.probability >= LIKELY and wordlike(best.text)
+    return {"place": position, "candidate": quoted(best.text), "probability": best.probability, "likely": likely}
 
 
 def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
