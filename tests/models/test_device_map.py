@@ -25,9 +25,9 @@ def llama(tmp_path: Path) -> Path:
     return tmp_path / "llama"
 
 
-@pytest.mark.parametrize("as_object", [False, True])
-def test_in_pieces_as_whole(as_object: bool, llama: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"device_map": ON_DISK, "offload_folder": tmp_path / "disk"}
+@pytest.mark.parametrize(("as_object", "folder"), [(False, "disk"), (True, "disk"), (False, None)])
+def test_in_pieces_as_whole(as_object: bool, folder: str | None, llama: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"device_map": ON_DISK, "offload_folder": folder and tmp_path / folder}
     if as_object:
         pieces = regard.load(transformers.AutoModelForCausalLM.from_pretrained(llama, **options))
     else:
@@ -57,15 +57,17 @@ def test_what_is_asked_of_a_real_model_in_pieces(tmp_path: Path, minilm: Any) ->
     assert passed >= {"attention weights", "hidden states", "statistics", "contributions"}
 
 
-def test_maps_that_cannot_be(llama: Path, tmp_path: Path) -> None:
+def test_maps_that_cannot_be(llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = {"offload_folder": tmp_path / "disk"}
     whole_on_disk = disk | {"device_map": dict.fromkeys(ON_DISK, "disk")}
     for source, options, says in (
         (llama, {"device_map": "all"}, "cannot be loaded: .*the value needs to be a device name .* but found all"),
-        (llama, {"device_map": {}}, "device_map: got none, expected 'auto'"),
-        (llama, disk, "device_map: got none, expected 'auto'"),
+        (llama, {"device_map": {}}, r"device_map: got \{\}, expected 'auto'"),
+        (llama, {"device_map": 0}, "device_map: got 0, expected 'auto'"),
+        (llama, disk, "device_map: got None, expected 'auto'"),
         (llama, {"device_map": "auto", "device": "cpu"}, "without device and adapter"),
         (llama, {"device_map": "auto", "adapter": tmp_path}, "without device and adapter"),
+        (llama, {"device_map": {"": "cpu", "layers.7": "disk"}}, "has no module 'layers.7'"),
         (llama, {"device_map": {"": "gpu"}}, "cannot be loaded: .*gpu"),
         (llama, whole_on_disk, "its first weights, 'model.embed_tokens.weight', are on disk or were never filled"),
         (tiny("bert", DECODER), {"device_map": "auto"}, "device_map works for a folder or hub name"),
@@ -77,3 +79,6 @@ def test_maps_that_cannot_be(llama: Path, tmp_path: Path) -> None:
         empty = transformers.BertModel(transformers.BertConfig(hidden_size=24, num_attention_heads=3))
     with pytest.raises(regard.RegardError, match="its first weights, .* are on disk or were never filled"):
         regard.load(empty)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(regard.RegardError, match=r"needs accelerate: pip install 'regard\[distributed\]'"):
+        regard.load(llama, device_map="auto")

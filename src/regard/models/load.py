@@ -1,5 +1,6 @@
 """Load a model: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
+import importlib.util
 import inspect
 import os
 import re
@@ -90,7 +91,8 @@ def load(
             adapter's base model, from its full path or the hub's cache, without a download.
         device_map: "auto", or the device of each module, as in Hugging Face accelerate: GPUs by number, "cpu", "disk".
             Weights are moved to the device that uses them. "auto" for `dtype` is then float32.
-        offload_folder: the folder for weights that `device_map` puts on disk.
+        offload_folder: the folder for weights that `device_map` puts on disk. Default: they are read from the model's
+            own files. Models whose weights change on loading need a folder.
 
     On a CPU, regard's own `Transformer` runs the default model and folders of a plain BERT in float32: the same weights
     and tokens, without importing transformers. When you access `.model` or `.tokenizer` of the returned model, regard
@@ -116,9 +118,12 @@ def load(
     spread: dict[str, Any] | None = None
     if device_map is not None or offload_folder is not None:
         if not device_map:
-            raise RegardError("load: device_map: got none, expected 'auto', or a dictionary of modules and devices")
+            expected = "'auto', or a dictionary of modules and devices"
+            raise RegardError(f"load: device_map: got {device_map!r}, expected {expected}")
         if device is not None or adapter is not None or is_object:
             raise RegardError("load: device_map works for a folder or hub name, without device and adapter")
+        if importlib.util.find_spec("accelerate") is None:
+            raise RegardError("load: device_map needs accelerate: pip install 'regard[distributed]'")
         spread = {"device_map": device_map, "offload_folder": offload_folder}
     if is_object:
         if adapter is not None:

@@ -97,6 +97,10 @@ def read_checkpoint(
     if unused:
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
     if spread:
+        known = dict([*model.named_modules(), *model.named_parameters(remove_duplicate=False), *model.named_buffers()])
+        asked = spread["device_map"] if isinstance(spread["device_map"], dict) else ()
+        if unknown := [path for path in asked if path not in known]:  # accelerate ignores them
+            raise RegardError(f"load: device_map: model {name!r} has no module {unknown[0]!r}")
         counts = Counter(str(device) for device in getattr(model, "hf_device_map", {"": model.device}).values())
         devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in counts.items()]
         notes += (f"Weights are spread by accelerate: {', '.join(devices)}.",)
