@@ -1,6 +1,7 @@
 """A checkpoint fills its model, or is refused: what is missing, misshapen, unused, or no number."""
 
 import json
+import sys
 from pathlib import Path
 
 import huggingface_hub.constants
@@ -144,16 +145,13 @@ def made(place: Path, kind: str, **options) -> tuple[Path, Path, torch.Tensor]:
     base, adapter = place / "base", place / "adapter"
     model = tiny_model(kind, DECODERS[kind], language=True)
     model.save_pretrained(base)
-    config = peft.LoraConfig(
-        r=3,
-        lora_alpha=7,
-        target_modules=ADAPTED[kind],
-        init_lora_weights=False,
-        fan_in_fan_out=kind == "gpt2",
-        **options,
-    )
+    options = {"init_lora_weights": False, "fan_in_fan_out": kind == "gpt2"} | options
+    config = peft.LoraConfig(r=3, lora_alpha=7, target_modules=ADAPTED[kind], **options)
     torch.manual_seed(1)
     wrapped = peft.get_peft_model(model, config).eval()
+    for name, parameter in wrapped.named_parameters():
+        if "lora_B" in name:  # as training does: most initializations change no logits
+            parameter.data += 0.1 * torch.randn_like(parameter)
     wrapped.save_pretrained(adapter)
     told = json.loads((adapter / "adapter_config.json").read_text())
     (adapter / "adapter_config.json").write_text(json.dumps(told | {"base_model_name_or_path": str(base)}))
@@ -191,7 +189,17 @@ def test_an_adapter_of_a_matrix_that_is_shared(tmp_path: Path, kind: str, head: 
     torch.testing.assert_close((trace.decoder if opened.pairs else trace).logits, logits, atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("kind", "options"), [("llama", {}), ("gpt2", {}), ("llama", {"use_dora": True})])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("llama", {}),
+        ("gpt2", {}),
+        ("llama", {"use_dora": True}),
+        ("llama", {"init_lora_weights": "gaussian"}),
+        ("llama", {"init_lora_weights": "olora"}),
+        ("llama", {"init_lora_weights": "pissa", "use_rslora": True}),
+    ],
+)
 def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind: str, options: dict) -> None:
     base, adapter, logits = made(tmp_path, kind, **options)
     for opened in (regard.load(adapter, device="cpu"), regard.load(base, adapter=str(adapter), device="cpu")):
@@ -208,7 +216,8 @@ def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind:
 def test_an_adapter_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read from there by its path, so that the hub is not asked; its name stays."""
     base, adapter, logits = made(tmp_path, "llama")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", ".")
     cached = tmp_path / "models--someone--tiny"
     for each in ("snapshots", "refs"):
         (cached / each).mkdir(parents=True)
@@ -219,6 +228,8 @@ def test_an_adapter_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypat
     opened = regard.load(adapter, device="cpu")
     assert opened.name == "someone/tiny + adapter"
     torch.testing.assert_close(opened.trace(ids=IDS).logits, logits, atol=2e-6, rtol=0)
+    (cached / "snapshots" / "a0" / "adapter_config.json").write_text("{}")
+    refused(adapter, "also has an adapter")
 
 
 def test_an_adapter_on_weights_in_half_precision_is_added_in_float32(tmp_path: Path) -> None:
@@ -294,14 +305,20 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         refused("adapts .*, which is neither a full model path nor in the hub's cache: write")
     changed(peft_type="PREFIX_TUNING")
     refused("its peft_type is PREFIX_TUNING, .* expected LORA")
-    changed(init_lora_weights="pissa_niter_4")  # other weights each time
-    refused("init_lora_weights pissa_niter_4, expected LORA without pissa_niter")
-    changed(of_tomorrow=2)  # which could change the weights
-    refused("does not fit base: .*unexpected keyword argument 'of_tomorrow'")
-    changed(alora_invocation_tokens=[1])
-    refused("does not fit base: aLoRA does not support safe merging")
-    changed(r=1 << 40)  # of which no memory is taken
-    refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
+    for start in ("pissa_niter_4", "pissa2_niter_4"):  # other weights each time
+        changed(init_lora_weights=start)
+        refused(f"init_lora_weights {start}, expected LORA without pissa_niter")
+    (tmp_path / "megatron").mkdir()
+    (tmp_path / "megatron" / "core.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    # peft imports the first setting's module; the last could change the weights
+    for name, value in (("megatron_config", {"a": 1}), ("alora_invocation_tokens", [1]), ("of_tomorrow", 2)):
+        changed(**{name: value, "megatron_core": "megatron.core"})
+        refused(f"'{name}' in its adapter_config.json isn't supported")
+    assert "megatron.core" not in sys.modules
+    for start in (True, "gaussian"):
+        changed(r=1 << 40, init_lora_weights=start)  # of which no memory is taken
+        refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed(r=2)
     refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed()

@@ -338,13 +338,14 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
     if names_default_model(base):
         return base
     cached = None if os.path.isabs(base) else cached_hub_file(base, CONFIG)
-    path = base if cached is None else str(cached.parent)
-    if not os.path.isabs(path) or not os.path.exists(path) or os.path.exists(os.path.join(path, ADAPTER)):
+    if cached is not None:
+        return str(cached.parent)
+    if not os.path.isabs(base) or not os.path.exists(base) or os.path.exists(os.path.join(base, ADAPTER)):
         raise RegardError(
             f"{os.fspath(source)!r} adapts {base[:80]!r}, which is neither a full model path nor in the hub's cache: "
             f"write the model's full path in {ADAPTER}, or pass both, regard.load(model, adapter=folder)"
         )
-    return path
+    return base
 
 
 SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # classes of sentence-transformers

@@ -10,7 +10,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +256,14 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
 
 
 WEIGHTS = "adapter_model.safetensors"
+# The adapter settings that peft gets. Others may import modules, as megatron_config does, or read files.
+SETTING_NAMES = """
+    r lora_alpha target_modules exclude_modules target_parameters layers_to_transform layers_pattern rank_pattern
+    alpha_pattern fan_in_fan_out bias lora_bias lora_dropout use_rslora use_dora modules_to_save trainable_token_indices
+    ensure_weight_tying init_lora_weights eva_config lora_ga_config peft_type peft_version task_type inference_mode
+    base_model_name_or_path revision auto_mapping
+"""
+SETTINGS = frozenset(SETTING_NAMES.split())
 
 
 def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
@@ -275,15 +282,18 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
 
     settings = read_json(path / ADAPTER)
     start = str(settings.get("init_lora_weights"))
-    if settings.get("peft_type") != "LORA" or start.startswith("pissa_niter"):  # which starts from random numbers
+    if settings.get("peft_type") != "LORA" or "niter" in start:  # which starts from random numbers
         kind = f"{settings.get('peft_type')!s:.40}, init_lora_weights {start:.40}"
         raise RegardError(f"adapter {called}: its peft_type is {kind}, expected LORA without pissa_niter")
+    plain = peft.LoraConfig().to_dict()
+    others = [name for name, value in settings.items() if value and value != plain.get(name) and name not in SETTINGS]
+    if others:
+        raise RegardError(f"adapter {called}: {others[0][:40]!r} in its {ADAPTER} isn't supported")
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # tensors are checked below
-            known = {field.name for field in fields(peft.LoraConfig)}
-            used = {name: value for name, value in settings.items() if value or name in known}  # fails if unknown
+            used = {name: settings[name] for name in SETTINGS & settings.keys()}
             config = peft.LoraConfig(**used | {"inference_mode": True})
-            empty = start in ("True", "False", "None")  # else peft may compute a part from the base weights
+            empty = not start.lower().startswith(("pissa", "olora"))  # which peft computes from the base weights
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
             result = wrapped.load_adapter(str(path), "default", low_cpu_mem_usage=empty)
