@@ -1,5 +1,6 @@
 """Each row of the session's table: what a pass turns out to need is given to another pass."""
 
+import functools
 import os
 import signal
 import threading
@@ -163,6 +164,23 @@ def test_the_model_is_left_as_it_was() -> None:
     assert model.training
     assert model.config._attn_implementation == "eager"
     assert [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()] == hooks
+
+
+def test_the_index_stays_after_a_forward_is_replaced() -> None:
+    """As accelerate's hooks do; the copy of such a function is a new object in each pass."""
+    model = make_model("llama")
+    layer = model.layers[0]
+    layer._old_forward = layer.forward
+    layer.forward = functools.partial(lambda module, *args, **named: module._old_forward(*args, **named), layer)
+    opened, indices = Model(model, None, name="llama"), []
+    for _ in range(3):
+        opened.trace(ids=IDS)
+        indices.append(opened._session.index)
+    assert indices[0] is indices[1] is indices[2]
+    assert indices[2].outputs
+    layer.mlp = nn.Identity()
+    opened.trace(ids=IDS)
+    assert opened._session.index is not indices[2]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", torch.float16])

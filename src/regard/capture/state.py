@@ -59,26 +59,29 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
 class ModuleIndex:
     """A model's modules and cached facts about them. Finding these in each pass would take as long as a layer.
 
-    modules: each once, in the order of `named_modules`. paths: by module id. forwards: of each module; if a module or
-    its forward is replaced or added, `current` returns a new index. outputs: the modules that each attention call's
-    output passes through, empty if they aren't certain, None before a second pass was followed.
-    followed: the number of passes that were followed operation by operation.
+    original: the model, if `model` is its copy. If one of its modules or their forwards is replaced or added, `current`
+    returns a new index. modules: each once, in the order of `named_modules`. paths: by module id. outputs: the modules
+    that each attention call's output passes through, empty if they aren't certain, None before a second pass was
+    followed. followed: the number of passes that were followed operation by operation.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, original: Any = None) -> None:
+        self.model, self._original = model, model if original is None else original
+        self._forwards = self._current_forwards()
         self.modules: list[nn.Module] = list(model.modules())
         self.paths = {id(module): path for path, module in model.named_modules()}
-        self.forwards = [module.forward for module in self.modules]
         self.outputs: tuple[Any, ...] | None = None
         self.followed = 0
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
         """Return this index if the model still has the same modules, else a new index."""
-        modules = list(self.model.modules())
-        same = modules == self.modules and [module.forward for module in modules] == self.forwards
-        return self if same else ModuleIndex(self.model)
+        same = self._current_forwards() == self._forwards
+        return self if same else ModuleIndex(self.model, self._original)
+
+    def _current_forwards(self) -> list[tuple[nn.Module, Any]]:
+        # of the original, because each refresh of the copy makes new functions
+        return [(module, module.forward) for module in self._original.modules()]
 
     def once(self, find: Callable[[Any], Result]) -> Result:
         """Return the result of `find(model)`, which runs only the first time."""
