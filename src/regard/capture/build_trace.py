@@ -177,7 +177,8 @@ class _Side:
         if captured.earlier is not None:
             past, plain = captured.earlier
             last_hidden_state = torch.cat([plain.last_hidden_state[:past], last_hidden_state])
-            if own_logits is not None and own_logits.ndim > 1 and plain.logits is not None:
+            if own_logits is not None and own_logits.ndim > 1:
+                assert plain.logits is not None
                 own_logits = torch.cat([plain.logits[:past], own_logits])
         embeddings = {name: part[n, run] for name, part in parts.named.items()}
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")

@@ -260,14 +260,14 @@ def cheapest_batches(
     """
     depth = sum(layers)
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
+    skipped = [min(sum(layers[:stack]) + layer, depth) for stack, layer, _ in starts]
     # costs[n]: the lowest cost of the first n sets; cut[n]: the first set of their last batch
     costs, cut = [0.0], [0]
     for stop in range(1, len(order) + 1):
         best, at, first = math.inf, stop - 1, length
         for start in range(stop - 1, max(-1, stop - 1 - limit), -1):
-            stack, layer, token = starts[order[start]]
-            first, skipped = min(first, token), min(sum(layers[:stack]) + layer, depth)
-            cost = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - skipped + 1)
+            first = min(first, starts[order[start]][2])
+            cost = ((stop - start) * (length - first) + PASS_TOKENS) * (depth - skipped[order[start]] + 1)
             if costs[start] + cost < best:
                 best, at = costs[start] + cost, start
         costs.append(best)

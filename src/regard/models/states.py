@@ -80,7 +80,7 @@ def _read_batch(
     if stack is None:
         raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
     check_length(done, stack, texts)
-    states, depth = stack.hidden_states, count_layers(model)
+    states, depth = dict(stack.hidden_states), count_layers(model)
     states[depth] = done.capture.last.get("last_hidden_state", states[depth])
     check_finite({layer + 1: states[layer + 1] for layer in layers}, model.name)
     maps: list[AttentionMap] = []
@@ -106,7 +106,7 @@ def count_layers(model: "Model") -> int:
 
 def count_heads(model: "Model") -> int:
     """Return the number of query heads per layer of a model, or the maximum if layers differ."""
-    count = getattr(model._session.original.config, "num_attention_heads", 0)
+    count = getattr(model._session.original.config, "num_attention_heads", 0) or 0
     return max(count) if isinstance(count, (list, tuple)) else int(count)
 
 
