@@ -108,7 +108,9 @@ def test_a_text_begins_with_the_link_that_says_something(minilm) -> None:
 
 def test_a_prediction_comes_before_the_links_only_if_it_is_likely(stories) -> None:
     for text, first, likely in (
-        ("Once upon a", True, True), ("Tom and his mom saw a", False, False), ("Once upon a time", False, True),
+        ("Once upon a", True, True),
+        ("Tom and his mom saw a", False, False),
+        ("Once upon a time", False, True),
     ):
         said = findings(summarise([stories.trace(text)]))
         place = next(n for n, sentence in enumerate(said) if "predicts" in sentence)

@@ -41,7 +41,9 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
     assert (page.opening["view"], page.opening["head"]) == ("map", found.pairs[0].head)
     assert [panel["name"] for panel in page.panels] == [panel.name for panel in found.panels()]
     assert [call["layer"] for call in page.calls] == [2]
-    short = matrix(bank[0], 2)  # no pair is that distant: it opens at the token that attends most to the top receiver
+    short = matrix(
+        bank[0], 2, far=64
+    )  # no pair is that distant: it opens at the token that attends most to the top receiver
     column = bank[0].attention[2].dense().mean(0)[:, short.receivers[1].place.token]
     column[[0, short.receivers[1].place.token, -1]] = 0
     assert short.page().opening["token"] == int(column.argmax())
@@ -112,6 +114,6 @@ def test_words_of_several_tokens_stand_in_the_text_as_it_has_them(minilm) -> Non
 
 
 def test_without_far_pairs_it_is_who_receives_most(minilm) -> None:
-    found = matrix(minilm.trace(RIVER), 2)
+    found = matrix(minilm.trace(RIVER), 2, far=64)
     assert "Tokens that receive most attention" in str(found)
     assert not any(panel.name == "Far pairs" for panel in found.panels())

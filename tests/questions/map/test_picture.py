@@ -82,5 +82,5 @@ def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
 
 
 def test_nothing_far_is_one_sentence(minilm) -> None:
-    figure = paint_map(matrix(minilm.trace("a man on a river bank"), 1))
+    figure = paint_map(matrix(minilm.trace("a man on a river bank"), 1, far=64))
     assert "There is no link this far." in texts_of(figure)

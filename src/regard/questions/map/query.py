@@ -36,7 +36,7 @@ class MapQuery(Query):
     layer: int | None = option(shown="chosen for the text; a note says why")
     head: int | None = option(shown="the mean of all heads")
     top: int = option(default=10, least=1)
-    far: int = option(default=64, least=0)
+    far: int | None = option(shown="64, or an eighth of a shorter text", least=0)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
         """Check that the options and files can be combined."""

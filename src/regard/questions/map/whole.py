@@ -41,6 +41,7 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import Trace, is_causal
 
+FAR = 64  # default distance in tokens beyond which links are listed, for texts of 512 tokens or more
 LISTED = 20  # largest weights listed per query; others are below 0.05, because rows sum to 1
 CELLS = 256  # maximum rows and columns of the picture
 
@@ -65,12 +66,14 @@ class MapSums:
 
 
 def matrix(
-    trace: Trace, layer: int, head: int | None = None, *, top: int = 10, far: int = 64, progress: Progress | None = None
-) -> Matrix:
+    trace: Trace, layer: int, head: int | None = None, *,
+    top: int = 10, far: int | None = None, progress: Progress | None = None,
+) -> Matrix:  # fmt: skip
     """Summarise the whole attention matrix of one layer, or of one of its heads.
 
-    Attention sinks are determined from all heads of the layer.
+    Attention sinks are determined from all heads of the layer. far: default 64, or an eighth of a shorter text.
     """
+    far = min(FAR, len(trace.tokens) // 8) if far is None else far
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
     special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
@@ -205,7 +208,7 @@ def windowed(
     head: int | None = None,
     *,
     top: int = 10,
-    far: int = 64,
+    far: int | None = None,
     progress: Progress | None = None,
 ) -> Matrix:
     """Compute the `Matrix` of one layer from the traces of a plan's windows, with one trace in memory at a time.
@@ -226,7 +229,7 @@ def windowed(
             layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
             causal = is_causal(trace)
             heads = heads_shown(trace.attention[layer], head).shape[0]
-            sums = _WindowSums(plan, causal, heads, Distant(far, top))
+            sums = _WindowSums(plan, causal, heads, Distant(FAR if far is None else far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
             raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
         sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
