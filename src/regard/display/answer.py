@@ -95,9 +95,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Tabular):
-    """An answer to a question. about: its texts. format: its JSON format."""
+    """An answer to a question. about: its texts. format: its JSON format. one_line: write JSON on a single line."""
 
     format: ClassVar[str]
+    one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
@@ -174,7 +175,7 @@ class Answer(Tabular):
         statuses = [asdict(status) for status in self.about.statuses]
         data: dict[str, object] = plain_json_values(fields | {"statuses": statuses})
         if file is not None:
-            write_json(data, Path(file), indent=1)
+            write_json(data, Path(file), indent=None if self.one_line else 1)
         return data
 
     def page(self, choice: "Choice | None" = None) -> "Page":
