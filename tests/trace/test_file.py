@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
+from regard import tensor_file
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
@@ -180,6 +181,19 @@ def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
             assert again == right
         opened.save(tmp_path / "b")  # what was opened and saved anew tells it still
         assert summarise([regard.open(tmp_path / "b")], "bank", top=7).predictions == again
+
+
+@pytest.mark.parametrize("count", [-1, 10**8])
+def test_a_number_of_layers_that_cannot_be(trace: Any, tmp_path: Path, monkeypatch: Any, count: int) -> None:
+    dumps = tensor_file.json.dumps
+
+    def changed(packed: Any, **how: Any) -> str:
+        packed["attention"] |= {"count": count, "made": None}
+        return dumps(packed, **how)
+
+    monkeypatch.setattr(tensor_file.json, "dumps", changed)
+    trace.save(tmp_path / "a")
+    refused(f"attention: got {count} layers, expected 0 to 10,000", regard.open, tmp_path / "a")
 
 
 def test_choices_that_cannot_be(trace: Any, pair: Any, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from regard.trace.trace import PairTrace, Trace
 __all__ = ["open", "save"]
 
 LIKELIEST_TOKENS = 20  # per position, whose spelling is saved
+MAX_LAYERS = 10_000  # of a trace in a file
 COMPARED_ROWS = 4  # rows compared per head of each rounded map
 NAMES = "path", "causal", "band", "offset", "scale", "softcap", "tokens", "key_tokens", "kernel", "where"  # or of all
 TENSORS = ("query", "key", "mask", "bias", "sinks", "weights")  # of a call in an attention file
@@ -262,6 +263,8 @@ def _trace_of_fields(**values: Any) -> Trace:
 
 
 def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Layers[Any]:
+    if not 0 <= count <= MAX_LAYERS:
+        raise ValueError(f"{what}: got {count} layers, expected 0 to {MAX_LAYERS:,}")
     return Layers(what, count, {(layer, nth): item for layer, nth, item in items}, reason=NOT_SAVED, made=made)
 
 

@@ -74,12 +74,17 @@ class Layers(Sequence[T]):
         self.what, self._size, self._reason = what, size, reason
         numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
         self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
-        self.made = _one_each(size) if made is None else tuple(made)
+        self._made = None if made is None else tuple(made)
 
     @staticmethod
     def of(what: str, items: Sequence[T]) -> "Layers[T]":
         """Make a sequence of all layers."""
         return Layers(what, len(items), dict(enumerate(items)))
+
+    @property
+    def made(self) -> tuple[CallNumber, ...]:
+        """(layer, call number) of all calls that the layers made."""
+        return _one_each(self._size) if self._made is None else self._made
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -101,7 +106,7 @@ class Layers(Sequence[T]):
     def map(self, function: Callable[[T], U]) -> "Layers[U]":
         """Apply a function to each item. Returns a subset with the same layers and calls."""
         items = {call: function(item) for call, item in self._items.items()}
-        return Layers(self.what, self._size, items, reason=self._reason, made=self.made)
+        return Layers(self.what, self._size, items, reason=self._reason, made=self._made)
 
     def __len__(self) -> int:
         return self._size
