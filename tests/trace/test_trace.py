@@ -1,4 +1,6 @@
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -27,6 +29,12 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
     assert trace.attentions is trace.attention
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_maps_may_be_a_list(bank) -> None:
+    maps: Any = [*bank[0].attention]
+    assert replace(bank[0], attention=maps).attention[1]["bank", "river"].shape == (12,)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "opt"])
