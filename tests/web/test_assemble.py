@@ -130,6 +130,8 @@ def test_steps_are_opt_in_and_say_what_they_take(bank: list[Trace]) -> None:
     assert f"take {megabytes(page.steps_size)} of this file" in line
     assert 0 < page.steps_size < page.numbers.size
     assert len(page_of(bank[0], Choice(steps=True)).steps) == 6
+    with pytest.raises(RegardError, match=r"page: it would have about"):
+        page_of(bank[0], Choice(steps=True, limit=page.numbers.size))
     few = page_of(bank[0], Choice(steps=True, heads=[0]))
     assert few.steps[0]["refused"] == "W_O joins all heads, and the page has some of them alone"
 

@@ -101,7 +101,8 @@ def page_of(
 ) -> Page:
     """Build the page of traces, with texts, attention calls, head scores, findings and status."""
     traces = listed(traces)
-    page, plain = begun(traces, choice or Choice(), title), plain_traces(traces)
+    choice = choice or Choice()
+    page, plain = begun(traces, choice, title), plain_traces(traces)
     if page.values_alone:
         page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
@@ -117,6 +118,7 @@ def page_of(
         page.status.insert(0, page.optional)
     page.status = status_lines([trace.status for trace in plain], page) + page.status
     _set_opening(page, plain, places, opening or Opening())
+    check_page_size(page.numbers.size, choice.limit)  # with steps
     return page
 
 
