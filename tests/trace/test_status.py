@@ -1,6 +1,14 @@
 from dataclasses import replace
 
-from regard.trace.status import DEFINITION, UNKNOWN, Status, exactness, largest_status_difference, merge_statuses
+from regard.trace.status import (
+    DEFINITION,
+    UNKNOWN,
+    Status,
+    exactness,
+    largest_status_difference,
+    merge_statuses,
+    note_sentences,
+)
 
 
 def test_merged_statuses_say_what_either_says() -> None:
@@ -12,6 +20,15 @@ def test_merged_statuses_say_what_either_says() -> None:
     )
     assert merge_statuses(second, first).difference == 1e-7
     assert largest_status_difference([None, None]) is None
+
+
+def test_unknown_parts_of_embeddings_are_noted() -> None:
+    missed = replace(UNKNOWN, embedding_difference=0.25, notes=("a",))
+    assert note_sentences([UNKNOWN, missed]) == [
+        "A.",
+        "The known parts of the embeddings differ from their sum by 2.5e-01.",
+    ]
+    assert note_sentences([replace(missed, embedding_difference=9e-4)]) == ["A."]
 
 
 def test_one_sentence_says_how_exact_runs_are() -> None:

@@ -34,6 +34,7 @@ class Status:
     compared_with: str = ""
 
 
+SMALLEST_DIFFERENCE = 1e-3  # between embeddings and the sum of their known parts; smaller ones aren't reported
 UNKNOWN = Status("", (), "", "", None, 0, None)  # for results without a trace
 
 
@@ -54,9 +55,11 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
 
 
 def note_sentences(statuses: Sequence[Status]) -> list[str]:
-    """Return all notes of the statuses as sentences, without duplicates."""
+    """Return all notes of the statuses as sentences, without duplicates, and a note on unknown parts of embeddings."""
     notes = dict.fromkeys(note.removesuffix(".") for status in statuses for note in status.notes)
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
+    difference = max((status.embedding_difference or 0.0 for status in statuses), default=0.0)
+    unknown = f"The known parts of the embeddings differ from their sum by {difference:.1e}."
+    return [*(f"{note[:1].upper()}{note[1:]}." for note in notes), *[unknown] * (difference >= SMALLEST_DIFFERENCE)]
 
 
 def exactness(statuses: Sequence[Status]) -> str:

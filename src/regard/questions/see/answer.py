@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
-SMALLEST_DIFFERENCE = 1e-3  # between embeddings and the sum of their known components; smaller ones aren't reported
 MAX_NAMED_PARTS = 6  # unknown or dropped pieces of a text that are named
 
 
@@ -67,16 +66,13 @@ class Seen(TracesAnswer):
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Return notes on text that the tokenizer doesn't know, and on embeddings with unknown components."""
-        statuses = self.about.statuses
-        difference = max((status.embedding_difference or 0.0 for status in statuses), default=0.0)
-        notes = [f"The known parts of the embeddings differ from their sum by {difference:.1e}."]
-        notes = notes if difference >= SMALLEST_DIFFERENCE else []
+        """Return notes on text that the tokenizer doesn't know."""
+        notes: list[str] = []
         words = dict.fromkeys(reference.word for reference in self.summary.references)
         missed = [(f"doesn't know all of --compare {quoted(word)}", status.unknown)
                   for word, status in zip(words, self.summary.reference_statuses, strict=True)]  # fmt: skip
         missed += [(f"drops parts of text {label}", status.dropped)
-                   for label, status in zip(self.summary.labels, statuses, strict=True)]  # fmt: skip
+                   for label, status in zip(self.summary.labels, self.about.statuses, strict=True)]  # fmt: skip
         for message, parts in missed:
             if parts:
                 notes.append(f"The tokenizer {message}: {some_of([*map(quoted, parts)], MAX_NAMED_PARTS)}.")
