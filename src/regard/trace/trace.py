@@ -162,7 +162,7 @@ class Trace(ShownTrace):
     labels: tuple[str, ...] = field(default=(), repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Convert tuples and lists with one item per layer to `Layers`, and label the maps with the words of the text."""
+        """Convert tuples and lists with an item per layer to `Layers`, label the maps with the words of the text."""
         value = Layers.of(name, value) if name in BY_LAYER and type(value) in (tuple, list) else value
         if name in MAPS:
             labels = Labels(self.text, self.tokens)
