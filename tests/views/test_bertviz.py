@@ -42,7 +42,7 @@ def test_a_model_view_of_an_encoder_decoder() -> None:
     stacks: dict[str, Any] = {"encoder_attention": tuple(W), "cross_attention": tuple(CROSS)}
     stacks["decoder_attention"] = tuple(CROSS[..., :2])
     names: dict[str, Any] = {"encoder_tokens": TOKENS, "decoder_tokens": ["Ġx", "y"], "prettify_tokens": False}
-    file: Any = regard.model_view(**stacks, **names, include_layers=[0, 2], include_heads=[1])
+    file: Any = regard.model_view(**stacks, **names, include_layers=[0, 2], include_heads=[1], html_action="view")
     page = Read(file)
     assert page.data["opening"]["view"] == "map"
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [TOKENS, ["Ġx", "y"]]
@@ -62,8 +62,13 @@ def test_a_model_view_of_an_encoder_decoder() -> None:
         ({"attention": tuple(W), "layer": 3}, r"layer 3 isn't in \[0, 1, 2\]"),
         ({"attention": tuple(W), "heads": [4]}, "head 4 is out of range: the page has heads 0 to 3"),
         ({"attention": tuple(W), "include_layers": [5]}, "layer 5 isn't in"),
+        ({"attention": tuple(W), "view": "film"}, "view: got 'film', expected 'tokens' or 'map'"),
+        ({"attention": tuple(W), "sentence_b_start": 2}, "sentence_b_start: the page has no such option: leave it out"),
+        ({"attention": tuple(W), "html_action": "save"}, "html_action: the page has no such option"),
     ],
 )
 def test_what_is_refused(how: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
         regard.head_view(**how)
+    with pytest.raises(RegardError, match="display_mode: the page has no such option"):
+        regard.model_view(tuple(W), display_mode="dark")

@@ -25,7 +25,7 @@ def head_view(
     attention: Any = None, tokens: Tokens = None, *, prettify_tokens: bool = True, layer: int | None = None,
     heads: Numbers = None, encoder_attention: Any = None, decoder_attention: Any = None, cross_attention: Any = None,
     encoder_tokens: Tokens = None, decoder_tokens: Tokens = None, include_layers: Numbers = None,
-    include_heads: Numbers = None, view: str = "tokens", file: str | Path | None = None,
+    include_heads: Numbers = None, view: str = "tokens", file: str | Path | None = None, **others: Any,
 ) -> "AttentionWidget | StaticView | Path":  # fmt: skip
     """Show lines between tokens, with the arguments of BertViz's `head_view`. Returns the result of `regard.show`.
 
@@ -38,10 +38,16 @@ def head_view(
         include_layers, include_heads: show only these layers or heads.
         view: the page's view to open at: "tokens" or "map".
         file: see `regard.show`.
+        others: `html_action="view"`, BertViz's default. The page has no other options.
 
     Raises:
-        RegardError: there is no attention, labels don't fit, or a layer or head doesn't exist.
+        RegardError: there is no attention, labels don't fit, or a layer, head, view or option doesn't exist.
     """
+    for name, value in others.items():
+        if (name, value) != ("html_action", "view"):
+            raise RegardError(f"{name}: the page has no such option: leave it out")
+    if view not in ("tokens", "map"):
+        raise RegardError(f"view: got {view!r}, expected 'tokens' or 'map'")
     calls = Calls(None, ())
     for stack, weights, *both in (
         ("", attention, tokens, tokens),
