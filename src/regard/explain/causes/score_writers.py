@@ -46,15 +46,14 @@ def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Floa
 
 
 def largest_writers_and_rest(
-    names: list[str], sums: Float[Tensor, "P Q"], count: int, others: int = 0
+    names: list[str], sums: Float[Tensor, "P Q"], count: int
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
     """Return the `count` - 1 largest rows in their order, and the sum of all other rows as the last row."""
     if len(names) <= count:
         return names, sums
-    named_count = len(names) - (others > 0)
-    order = sums[:named_count].abs().sum(1).sort(descending=True, stable=True).indices.tolist()
-    kept, rest = sorted(order[: count - 1]), [*order[count - 1 :], *range(named_count, len(names))]
-    result = [*(names[n] for n in kept), f"{len(rest) + max(0, others - 1):,} others together"]
+    order = sums.abs().sum(1).sort(descending=True, stable=True).indices.tolist()
+    kept, rest = sorted(order[: count - 1]), order[count - 1 :]
+    result = [*(names[n] for n in kept), f"{len(rest):,} others together"]
     return result, torch.cat([sums[kept], sums[rest].sum(0, keepdim=True)])
 
 
