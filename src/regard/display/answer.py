@@ -55,9 +55,7 @@ def panel_data(panel: Panel) -> Data:
         more = {"largest": panel.full}
     elif isinstance(panel, Heat) and panel.under == panel.name:  # an image under other heat maps has no heat
         more = {"largest": 0.0}
-    elif isinstance(panel, Scatter):
-        more = {"drawn": "groups", "equal": True}
-    elif not isinstance(panel, Curves | Heat):
+    elif not isinstance(panel, Curves | Heat | Scatter):
         raise NotImplementedError(type(panel).__name__)
     fields = {
         name: value

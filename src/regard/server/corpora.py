@@ -153,8 +153,7 @@ def senses_page(store: Store, result: Senses) -> CachedPage:
         "of": page.numbers.add(result.clusters.labels[order].astype(np.uint16)),
     }  # fmt: skip
     scatter = panel_data(panels.senses_scatter(result, []))
-    scatter_data = {name: value for name, value in scatter.items() if name not in ("drawn", "equal")}
-    page.panels = [scatter_data | points, *map(panel_data, panels.senses_tables(result))]
+    page.panels = [scatter | points, *map(panel_data, panels.senses_tables(result))]
     occurrences = result.found.take(order), result.found.take(panels.example_numbers(result))
     panel_numbers = 0, len(page.panels) - 1
     by_panel = {

@@ -170,7 +170,7 @@ export type Panel = { name: string; title: string; note: string; caption?: strin
   | { kind: "table"; columns: Column[]; rows: Cell[][]; total?: Cell[] | null }
   | BarsData
   | HeatData
-  | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
+  | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called }
   | CloudData
   | PathsData
   | { kind: "curves"; x: string; y: string; series: Series[]; digits: number }

@@ -40,7 +40,6 @@ def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any
     assert [p["label"] for p in cloud["points"]] == [row["document"] for row in rows]
     texts = [f"{row['left']}|{row['form']}|{row['right']}" for row in rows]
     assert [joined(p["context"]) for p in cloud["points"]] == texts  # all shorter than 60 characters on either side
-    assert cloud["equal"] is True
     assert cloud["x"] == f"axis 1 ({found.axes[0]:.0%} of the variance)"
     assert [row[1] for row in table["rows"]] == found.clusters.sizes()
     marked = [", ".join(word.word for word in sense.words) or "none" for sense in found.senses]
