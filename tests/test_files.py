@@ -118,7 +118,9 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     unread(Path("a\0b"), "null")
     (tmp_path / "file").write_bytes(b"four")
     assert check_regular(tmp_path / "file") == 4
-    assert read_regular(tmp_path / "file") == b"four"
+    assert read_regular(tmp_path / "file", most=4) == b"four"
+    with pytest.raises(RegardError, match="it has 4 bytes, at most 3 are allowed"):
+        read_regular(tmp_path / "file", most=3)
 
 
 def test_a_device_is_no_input() -> None:
@@ -194,6 +196,16 @@ def test_json_that_is_none(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(content)
     unread_json(file, says)
+
+
+def test_a_file_beyond_its_limit(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"a": "x" * 100}))
+    with pytest.raises(RegardError, match="it has 109 bytes, at most 108 are allowed"):
+        read_regular(file, most=108)
+    with file.open("r+b") as opened:
+        opened.truncate(1 << 40)  # holes: nothing is stored, and nothing is read
+    unread_json(file, "1,099,511,627,776 bytes")
 
 
 VALUES = st.recursive(

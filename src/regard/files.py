@@ -1,4 +1,4 @@
-"""Write files atomically, and read regular files."""
+"""Write files atomically, and read regular files of limited size."""
 
 import json
 import math
@@ -18,6 +18,7 @@ from regard.errors import RegardError, first_line
 
 STANDARD_OUTPUT = Path("-")  # the value of --json for standard output
 JSON_VERSION = 1  # the version of all --json formats
+LARGEST = 20 << 20  # maximum bytes of a file read at once, about twice the index of the largest checkpoints
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
 LOCK = ".lock"  # an empty file that stays in the folder
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
@@ -89,10 +90,13 @@ def check_regular(path: Path | str, kind: str = "") -> int:
     return status.st_size
 
 
-def read_regular(path: Path | str, kind: str = "") -> bytes:
-    """Return the content of a regular file."""
+def read_regular(path: Path | str, kind: str = "", *, most: int = LARGEST) -> bytes:
+    """Return the content of a regular file of at most `most` bytes."""
     with open_regular(path, kind) as file:
-        return file.read()
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise unreadable(kind, path, f"it has {size:,} bytes, at most {most:,} are allowed")
+        return file.read(most)
 
 
 def open_regular(path: Path | str, kind: str = "") -> BinaryIO:

@@ -46,6 +46,7 @@ ROLES = {
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
+LARGEST = 1 << 26  # maximum bytes of a tokenizer.json: twice the largest published file
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words or punctuation; together they match the whole text
 
 
@@ -184,7 +185,7 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
     """
     file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
     with tokenizer_errors(f"{str(file)!r} cannot be read"):
-        backend = tokenizers.Tokenizer.from_str(read_regular(file).decode("utf-8"))
+        backend = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
     with tokenizer_errors(f"{str(config_file)!r} cannot be read"):
         roles = {role: token for role, token in ROLES.items() if backend.token_to_id(token) is not None}
         inputs = None
