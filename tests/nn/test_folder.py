@@ -41,7 +41,7 @@ def test_a_run_is_opened_at_its_newest_checkpoint(tmp_path: Path) -> None:
     for name, kind in (("step-000100", "learned"), ("step-000200", "rotary")):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": name}))
         assert regard.load(tmp_path).model.config.positions == kind
-    for wrong in ("step-000300", 3):
+    for wrong in ("../gpt", "..", "/etc", "step-000300", 3, ""):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": wrong}))
         with pytest.raises(regard.RegardError, match=r"latest\.json'.*no folder"):
             regard.load(tmp_path)

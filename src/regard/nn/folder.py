@@ -99,9 +99,10 @@ def newest_transformer_folder(folder: Path | str) -> Path:
         if (folder / CHECKPOINTS).is_dir():
             raise RegardError(f"{str(folder)!r} is a training run without a whole checkpoint: it has no {POINTER}")
         return folder
-    newest = folder / CHECKPOINTS / str(read_json(pointer).get("checkpoint"))
-    if not newest.is_dir():
-        raise RegardError(f"{str(pointer)!r} names a checkpoint, but there is no folder {str(newest)!r}")
+    name = str(read_json(pointer).get("checkpoint"))
+    newest = folder / CHECKPOINTS / name
+    if name in ("", "..") or Path(name).name != name or not newest.is_dir():
+        raise RegardError(f"{str(pointer)!r} names {name!r}, but {CHECKPOINTS}/ has no folder of this name")
     return newest
 
 
