@@ -68,6 +68,7 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
         ({"temperature": 2.0}, "temperature has no effect on greedy decoding"),
         ({"do_sample": True, "temperature": 0}, "temperature: got 0, expected a number above 0"),
         ({"do_sample": True, "top_p": 1.5}, "top_p: got 1.5, expected a number above 0, at most 1"),
+        ({"do_sample": True, "top_k": True}, "top_k: got True, expected a whole number"),
         ({"do_sample": True, "top_k": -1}, "top_k: got -1, expected a whole number"),
     ],
     ids=str,

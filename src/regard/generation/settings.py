@@ -11,22 +11,27 @@ from regard.errors import RegardError, first_line
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-# Type and condition of the settings that regard samples with or fixes. transformers checks all others. The options in
-# SAMPLING have no effect on greedy decoding.
+# Type and condition of numbers and switches. transformers checks all others. The options in SAMPLING have no effect on
+# greedy decoding.
 CHECKS: Mapping[str, tuple[Any, Callable[[Any], bool], str]] = {
     "do_sample": (bool, lambda value: True, "True or False"),
     "temperature": (int | float, lambda n: 0 < n < math.inf, "a number above 0"),
     "top_k": (int, lambda n: n >= 0, "a whole number of 0 (all tokens) or more"),
     "top_p": (int | float, lambda n: 0 < n <= 1, "a number above 0, at most 1"),
+    "min_p": (int | float, lambda n: 0 <= n <= 1, "a number from 0 to 1"),
+    "typical_p": (int | float, lambda n: 0 < n <= 1, "a number above 0, at most 1"),
+    "epsilon_cutoff": (int | float, lambda n: 0 <= n < 1, "a number from 0, below 1"),
+    "eta_cutoff": (int | float, lambda n: 0 <= n < 1, "a number from 0, below 1"),
+    "repetition_penalty": (int | float, lambda n: 0 < n < math.inf, "a number above 0"),
+    "no_repeat_ngram_size": (int, lambda n: n >= 0, "a whole number of 0 (off) or more"),
+    "min_new_tokens": (int, lambda n: n >= 0, "a whole number of 0 or more"),
     "num_beams": (int, lambda n: n == 1, "1, because regard writes a single text"),
     "num_return_sequences": (int, lambda n: n == 1, "1: generate again with another seed for another text"),
 }
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 OTHERS = (
-    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "epsilon_cutoff", "eta_cutoff",
-    "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id", "min_new_tokens", "min_p",
-    "no_repeat_ngram_size", "pad_token_id", "renormalize_logits", "repetition_penalty", "sequence_bias",
-    "suppress_tokens", "typical_p",
+    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
 )  # fmt: skip
 # Unsupported settings, and the value that disables each: they choose among texts or need several passes per token.
 UNUSED: Mapping[str, Any] = {
@@ -48,7 +53,7 @@ def check_generation_options(options: Mapping[str, Any], samples: bool | None = 
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS:
             kind, allows, expected = CHECKS[option]
-            if not isinstance(value, kind) or not allows(value):
+            if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool) or not allows(value):
                 raise RegardError(f"generate: {option}: got {value!r}, expected {expected}")
     unused = [option for option in SAMPLING if option in options]
     if unused and not options.get("do_sample", samples):
@@ -72,6 +77,8 @@ def settings(
     defaults: the model's own settings for options that aren't passed.
     """
     check_generation_options(options, defaults.do_sample)
+    if (least := options.get("min_new_tokens", 0)) > max_new_tokens:
+        raise RegardError(f"generate: min_new_tokens: got {least}, but max_new_tokens is {max_new_tokens}")
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNUSED.items():
         value = getattr(config, option, None)
