@@ -104,8 +104,17 @@ def test_another_device(name: str) -> None:
         call(**{name: elsewhere})
 
 
-def test_a_large_softcap_changes_nothing() -> None:
+def test_a_factor_that_the_dtype_cannot_hold() -> None:
     query = torch.linspace(-1, 1, 12).view(3, 4)
+    for name in ("softcap", "scale"):
+        with pytest.raises(ValueError, match=f"{name}: got 1e\\+39, expected a finite number that torch.float32 can"):
+            regard.attend(query, query, query, **{name: 1e39})
+    for name in ("softcap", "scale", "dropout"):
+        with pytest.raises(ValueError, match=f"{name}: got a very large integer, expected a finite number"):
+            regard.attend(query, query, query, **{name: 10**5000})
+    with pytest.raises(ValueError, match="softcap: got 1e-46, expected a number above 0"):
+        regard.attend(query, query, query, softcap=1e-46)
+    assert regard.attend(query.double(), query.double(), query.double(), softcap=1e300).output.isfinite().all()
     plain = regard.attend(query, query, query)
     capped = regard.attend(query, query, query, softcap=10**30)
     torch.testing.assert_close(capped.output, plain.output)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention import masks
 from regard.attention.masks import Mask
-from regard.attention.scores import ScoreRule
+from regard.attention.scores import ScoreRule, working_dtype
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -98,10 +98,11 @@ def score_rule(
         allowed = band if allowed is None else allowed & band
     if allowed is not None:
         allowed = allowed.simplified(length, size)
-    scale = 1.0 / math.sqrt(width) if scale is None else _finite_number("scale", scale)
-    softcap = None if softcap is None else _finite_number("softcap", softcap)
-    if softcap is not None and softcap <= 0:
-        raise ValueError(f"softcap: got {softcap:g}, expected a number above 0")
+    dtype = working_dtype(query)
+    scale = 1.0 / math.sqrt(width) if scale is None else _finite_number("scale", scale, dtype)
+    softcap = None if softcap is None else _finite_number("softcap", softcap, dtype)
+    if softcap is not None and softcap < (least := torch.finfo(dtype).tiny):
+        raise ValueError(f"softcap: got {softcap:g}, expected a number above 0 (at least {least:.1e})")
     if bias is not None:
         bias = _broadcastable_to_scores("bias", bias, shape, query)
         if not bias.is_floating_point():
@@ -121,12 +122,13 @@ def check_attention_dropout(dropout: Any) -> None:
         raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
 
 
-def _finite_number(name: str, number: Any) -> float:
-    """Check a factor of scores. An infinite factor times 0 would be NaN."""
+def _finite_number(name: str, number: Any, dtype: torch.dtype = torch.float64) -> float:
+    """Check that dtype can hold a number. An infinite factor of scores times 0 would be NaN."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name}: got {type(number).__name__}, expected a number")
-    if not math.isfinite(number):
-        raise ValueError(f"{name}: got {number}, expected a finite number")
+    if not abs(number) <= torch.finfo(dtype).max:
+        got = f"{number:g}" if isinstance(number, float) else "a very large integer"
+        raise ValueError(f"{name}: got {got}, expected a finite number that {dtype} can hold")
     return float(number)
 
 
