@@ -328,8 +328,11 @@ class AttentionMap(Showable):
         """Return the same map on another device, or with queries and keys in another floating-point dtype.
 
         Raises:
-            TypeError: the dtype isn't supported.
+            TypeError: target is neither a device nor a supported dtype.
+            RuntimeError: torch has no device of this name.
         """
+        if not isinstance(target, (torch.device, torch.dtype, str)):
+            raise TypeError(f"to: got {target!r}, expected a device such as 'cpu' or a dtype such as torch.float64")
         if isinstance(target, torch.dtype) and target not in DTYPES:
             raise TypeError(f"to: got {target}, expected float64, float32, bfloat16 or float16")
         return self._moved(target)

@@ -10,6 +10,7 @@ Row maxima and row sums are computed when first needed and then kept, in O(L) me
 """
 
 import math
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -197,12 +198,16 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
 
 
 def _selected_positions(part: Any, axis: int, size: int) -> Int[np.ndarray, "..."]:
-    """Return the positions that an integer or vector selects. NumPy checks it, and its errors name the axis."""
-    if isinstance(part, (bool, np.bool_)):
-        raise IndexError(f"axis {axis} got {part!r}: expected integers, slices, '...', None or vectors")
-    part = part.cpu().numpy() if isinstance(part, Tensor) else list(part) if isinstance(part, tuple) else part
+    """Return the positions that an integer or vector selects, as NumPy does. Its errors name the axis."""
     positions = np.arange(size).reshape((1,) * axis + (size,))
-    return np.asarray(positions[(slice(None),) * axis + (part,)])[(0,) * axis]
+    try:
+        vector = part.detach().cpu().numpy() if isinstance(part, Tensor) else part
+        vector = list(vector) if isinstance(vector, tuple) else vector
+        if np.ndim(vector) == 0 and np.asarray(vector).dtype == bool:  # NumPy would insert an axis
+            raise IndexError("expected integers, slices, '...', None or vectors")
+        return np.asarray(positions[(slice(None),) * axis + (vector,)])[(0,) * axis]
+    except (TypeError, ValueError, IndexError, RuntimeError, OverflowError) as error:
+        raise IndexError(f"axis {axis}: got {reprlib.repr(part)}: {error}") from error
 
 
 class ScoreView:
