@@ -14,7 +14,7 @@ from regard.cli.verb import INPUTS, verb_of_question
 from regard.display.query import Query, option_name
 from regard.explain.weights.head_means import content_or_position, repeated_tokens
 from regard.models.source import Source
-from regard.plugins import ours
+from regard.plugins import REQUESTS, ours
 from regard.questions.attribution.direct import attribution
 from regard.questions.attribution.gradients import attribute_to_tokens
 from regard.questions.patch_sweep import patch_sweep
@@ -24,9 +24,10 @@ from tests.support import run_in_process
 QUERIES: dict[str, type[Query]] = {
     name: query for name, query in ours("regard.questions").items() if isinstance(query, type)
 }
+ASKED_BY_PAGES: dict[str, type[Query]] = ours(REQUESTS)
 
 
-@pytest.mark.parametrize("name", [name for name in QUERIES if name != "score"])  # which `why --edge` asks
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
     query = QUERIES[name]
     verb = verb_of_question(name, query)
@@ -60,7 +61,7 @@ METHODS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
 def test_the_librarys_methods_have_the_fields_as_their_parameters(name: str) -> None:
     functions, renamed = METHODS[name]
     parameters = {each for function in functions for each in inspect.signature(function).parameters}
-    own = {each.name for each in fields(QUERIES[name])}
+    own = {each.name for each in fields((QUERIES | ASKED_BY_PAGES)[name])}
     assert renamed <= own
     assert own - renamed <= parameters
 

@@ -67,6 +67,9 @@ def test_context_of_its_own_width() -> None:
     output, seen = layer(x, context, return_attention=True)
     assert seen.shape == (2, 3, 7, 11)
     torch.testing.assert_close(output, by_formula(layer, x, context, torch.ones(7, 11).bool()))
+    values = random(2, 2, 11, 5)  # keys of one input, values of another
+    weighted = [seen.dense()[:, h] @ layer.value(values)[..., 4 * h : 4 * h + 4] for h in range(3)]
+    torch.testing.assert_close(layer(x, context, values), layer.output(torch.cat(weighted, -1)))
 
 
 def test_dropout_while_training_only() -> None:

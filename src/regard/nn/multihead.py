@@ -183,6 +183,7 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Float[Tensor, "..."],
         context: Float[Tensor, "..."] | None = None,
+        values: Float[Tensor, "..."] | None = None,
         *,
         mask: Bool[Tensor, "..."] | Mask | None = None,
         bias: Float[Tensor, "..."] | None = None,
@@ -196,7 +197,8 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: input of the queries, (B, L, d_model) or (L, d_model).
-            context: input of the keys and values, (B, S, d_context). Default: x.
+            context: input of the keys, (B, S, d_context). Default: x.
+            values: input of the values, (B, S, d_context). Default: the context.
             mask, bias, causal, window: as in `regard.attend`. True means "may attend".
             positions: of x's tokens, (L,) or (B, L). Default: continue those in the cache. Positions of a context
                 start at 0.
@@ -210,8 +212,10 @@ class MultiHeadAttention(nn.Module):
         if cache is not None and not is_self:
             raise ValueError("cache: works for self-attention only: leave out context")
         context = x if context is None else context
+        values = context if values is None else values
         check_layer_input("x", x, self.query.in_features)
         check_layer_input("context", context, self.key.in_features, x)
+        check_layer_input("values", values, self.value.in_features, x)
         if positions is None:
             start = 0 if cache is None else len(cache)
             positions = torch.arange(start, start + x.shape[-2], device=x.device)
@@ -221,7 +225,7 @@ class MultiHeadAttention(nn.Module):
         key_positions = positions if is_self else torch.arange(context.shape[-2], device=context.device)
         query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)  # (…, H, L, d_k)
         key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)  # (…, G, S, d_k)
-        value = self.value(context).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)  # (…, G, S, d_v)
+        value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)  # (…, G, S, d_v)
         if self.positions is not None:
             query, key = self.positions.rotate(query, positions), self.positions.rotate(key, key_positions)
         if cache is not None:

@@ -197,11 +197,11 @@ def _summary_of_stack(
             predictions += [predict(trace, n, token, names, top=top, occurrence=label) for token, label in positions]
         if lens_of is None:
             continue
+        readout = Readout(lens_of, trace, pairs[n].encoder if pairs else None)
         if not positions:
             needs = "follow a word of the target" if pairs else "follow a word, or put a mask into the text"
             event = f"{trace.status.model} says something"
             raise RegardError(f"next: there is no position in the text at which {event}: {needs}")
-        readout = Readout(lens_of, trace, pairs[n].encoder if pairs else None)
         for token, label in positions:
             lenses.append(logit_lens(readout, trace, token, top, names=names, text=n, occurrence=label))
     ranges, validity, in_control = list[Neutral](), None, list[tuple[Trace, Word]]()
