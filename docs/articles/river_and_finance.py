@@ -16,7 +16,7 @@ from drawings.kept import keep
 from drawings.numbers import beside, show_numbers
 from drawings.printed import printed
 from drawings.sheet import INPUT, OUTPUT, QUERY
-from regard.explain.vectors.planes import plane
+from regard.explain.vectors.similarity import plane
 
 article = printed("river and finance")
 

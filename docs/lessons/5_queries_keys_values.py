@@ -19,8 +19,7 @@ from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.printed import printed
 from regard import textbook
-from regard.explain.vectors.planes import plane
-from regard.explain.vectors.similarity import cosine
+from regard.explain.vectors.similarity import cosine, plane
 from regard.explain.weights.head_steps import steps
 
 # %% [markdown]

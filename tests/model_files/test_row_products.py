@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.kernels import threads
+from regard.attention.kernels.cpu.vector import multiply_bfloat16
 from regard.gguf import quantised_blocks
 from regard.gguf.quantised_rows import QuantisedRows
 from regard.model_files import stored_weight
@@ -76,3 +77,11 @@ def test_what_has_no_pass_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert product(torch.ones(106), half[:, ::2]) is None
     monkeypatch.setattr(stored_weight, "MIN_NUMBA", half.numel() + 1)
     assert product(torch.ones(211), half) is None  # Numba is not loaded for it
+
+
+def test_every_number_of_bfloat16_is_the_one_that_torch_raises() -> None:
+    bits = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16)[:, None]
+    made = np.zeros(len(bits), np.float32)
+    multiply_bfloat16(bits.numpy(), np.ones(1, np.float32), made)
+    assert np.array_equal(made, bits.view(torch.bfloat16)[:, 0].float().numpy(), equal_nan=True)
+    assert np.isinf(made).sum() == 2

@@ -205,7 +205,7 @@ def _selected_positions(part: Any, axis: int, size: int) -> Int[np.ndarray, "...
         vector = list(vector) if isinstance(vector, tuple) else vector
         if np.ndim(vector) == 0 and np.asarray(vector).dtype == bool:  # NumPy would insert an axis
             raise IndexError("expected integers, slices, '...', None or vectors")
-        return np.asarray(positions[(slice(None),) * axis + (vector,)])[(0,) * axis]
+        return np.asarray(positions[(slice(None),) * axis + (vector,)][(0,) * axis])
     except (TypeError, ValueError, IndexError, RuntimeError, OverflowError) as error:
         raise IndexError(f"axis {axis}: got {reprlib.repr(part)}: {error}") from error
 

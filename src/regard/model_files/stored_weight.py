@@ -259,7 +259,7 @@ def multiply_bfloat16_row(weight: Float[Tensor, "M C"], x: Float[Tensor, " C"]) 
     rows, vector, target = weight.detach().view(torch.uint16).numpy(), x.detach().numpy(), products.numpy()
 
     def multiply_range(first: int, end: int) -> None:
-        cpu.row_product.multiply_bfloat16(rows[first:end], vector, target[first:end])
+        cpu.vector.multiply_bfloat16(rows[first:end], vector, target[first:end])
 
     run_on_ranges(len(rows), weight.numel(), multiply_range)
     return products

@@ -20,7 +20,7 @@ from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Num
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.vectors.planes import plane
+from regard.explain.vectors.similarity import plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital, quoted, short_head
 from regard.trace.file import open_traces

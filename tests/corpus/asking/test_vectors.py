@@ -25,7 +25,7 @@ from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.corpus.writing.cut_windows import WindowSize, cut_texts
 from regard.errors import RegardError
-from regard.explain.vectors.planes import plane
+from regard.explain.vectors.similarity import plane
 from tests.support import MONEY, RIVER
 from tests.support.stores import Document, write_store
 

@@ -260,3 +260,17 @@ def divide_tile_by_sums(weighted, pending, row_max, row_sum, sink, output, logsu
         for e in range(width):
             output[r, e] = (weighted[r, e] + pending[r, e]) * factor
         logsumexp[r] = np.float32(np.float64(row_max[r]) + math.log(np.float64(row_sum[r])))
+
+
+@compiled()
+def multiply_bfloat16(packed, x, products):
+    """Multiply x (C,) by each bfloat16 row (M, C), given as uint16 bits, and write the M products.
+
+    Generation multiplies each new token's vector by all weights that are kept in bfloat16.
+    """
+    force_wide_simd()
+    for m in range(len(products)):
+        total = np.float32(0)
+        for c in range(len(x)):  # bfloat16 is the upper half of float32
+            total += number(np.int32(np.uint32(packed[m, c]) << np.uint32(16))) * x[c]
+        products[m] = total
