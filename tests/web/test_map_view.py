@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard.explain.wording import fixed
+from regard.questions.map.whole import matrix
 from tests.support import make_tiny
 from tests.web.tables import read_number, rows_of
 
@@ -235,6 +236,18 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text.strip()}” looks at')")
         assert page.tab.locator("tbody td:text-is('masked')").count() > 0
         page.tab.click("[data-unit='1']")
+
+
+def test_it_opens_at_the_link_of_the_first_sentence(page_of: Any, bank: Any) -> None:
+    found = matrix(bank[0], 2, far=3)
+    pair = found.main_pair
+    assert pair is not None
+    row = bank[0].attention[2][pair.head, pair.query.token].clone()
+    row[[0, pair.query.token, -1]] = 0
+    assert row.max() > pair.weight  # of a nearer key
+    page = page_of(found)
+    rest(page)
+    assert cursor(page.tab)[:2] == (pair.query.token, pair.key.token)
 
 
 @pytest.mark.skipif(SMOLLM2 is None, reason="REGARD_SMOLLM2 names no folder with a GGUF file")

@@ -79,7 +79,7 @@ class Opening:
     """The selection a page opens with. layer: -1 for the last, None for the first. head: None for the mean of heads.
 
     word: select its first token in the first text that has it. trace: without a word, the trace to open, counted
-    from 0. token: the token to select in that trace's first text.
+    from 0. token: the token to select in that trace's first text. key: a token it attends to, for the map's cursor.
     """
 
     view: str = "tokens"
@@ -88,6 +88,7 @@ class Opening:
     word: str | None = None
     token: int | None = None
     trace: int = 0
+    key: int | None = None
 
 
 def page_of(
@@ -263,6 +264,7 @@ def _set_opening(
         numbers = [number for (call_layer, _), number in calls.items() if call_layer == layer] or numbers
     token = told_token(side, page.findings) if token is None else token
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
+    page.opening |= {} if opening.key is None else {"key": opening.key}
 
 
 def told_token(side: Trace, findings: Sequence[str]) -> int | None:

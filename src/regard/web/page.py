@@ -165,7 +165,7 @@ class Page:
             "difference": None if difference is None else {
                 "words": list(difference.words),
                 **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
-                   for name in ("mean", "low", "high")},
+                   for name in ("low", "high")},
             },
         }  # fmt: skip
 

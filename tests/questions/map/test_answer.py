@@ -39,6 +39,8 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
     found = matrix(bank[0], 2, far=2)
     page = found.page()
     assert (page.opening["view"], page.opening["head"]) == ("map", found.pairs[0].head)
+    assert found.main_pair is not None
+    assert page.opening["key"] == found.main_pair.key.token
     assert [panel["name"] for panel in page.panels] == [panel.name for panel in found.panels()]
     assert [call["layer"] for call in page.calls] == [2]
     short = matrix(

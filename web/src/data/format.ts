@@ -62,7 +62,7 @@ export interface OfTexts {
   unusual: (Numbers | null)[]; // uint16 (2, 2, calls, H, L): of each token as a query and as a key, in each head, the largest divergence in thousandths of a nat, and the token at the other end
   tokens: number[];
   rows: number[];
-  difference: { words: [string, string]; mean: (number | null)[]; low: (number | null)[]; high: (number | null)[] } | null;
+  difference: { words: [string, string]; low: (number | null)[]; high: (number | null)[] } | null;
 }
 
 /** Where the page opens. */
@@ -71,6 +71,7 @@ export interface Opening {
   call: number; // of calls
   head: number | null; // null: the mean of heads
   token: number | null; // a query of that call
+  key?: number; // that it attends to: where the map's cursor is
 }
 
 /** A picture, as a text of patches: rows × columns of them, row by row, from the token `first` on. */

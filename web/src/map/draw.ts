@@ -157,7 +157,7 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
   if (!named) write("← token that looks (query)", look.quiet, window.height, 12, top + window.height / 2, true);
   const near = (n: number, cursor: number | undefined) => !named && cursor !== undefined && n !== cursor && Math.abs(n - cursor) * window.pixels < 14; // the cursor's own name stands there
   context.textAlign = "right";
-  if (!named && at && at.i >= down[0] && at.i < down[1]) write(nameOn(queries, at.i), look.followed, left - 10, left - 6, yOf(plot, at.i + 0.5), false);
+  if (!named && at && at.i >= down[0] && at.i < down[1]) write(nameOn(queries, at.i), look.followed, left - 22, left - 6, yOf(plot, at.i + 0.5), false);
   for (let i = Math.ceil(down[0] / step) * step; i < down[1]; i += step) {
     const y = yOf(plot, i + (named ? 0.5 : 0));
     if (y >= top && y <= top + window.height && !near(i, at?.i) && (named || i !== at?.i)) write(named ? nameOn(queries, i) : String(i), i === at?.i ? look.followed : look.ink, left - 10, left - 6, y, false);

@@ -302,7 +302,7 @@ class Matrix(TracesAnswer):
         """
         opening: dict[str, str | int | None] = {"view": "map", "layer": self.layer, "head": self.head}
         if (pair := self.main_pair) is not None:
-            return opening | {"head": pair.head, "token": pair.query.token}
+            return opening | {"head": pair.head, "token": pair.query.token, "key": pair.key.token}
         (trace,) = self.traces
         apart = {n for n, token in enumerate(trace.tokens) if token.special} | {sink.token for sink in sinks(trace)}
         places = [receiver.place for receiver in self.receivers if receiver.place.token not in apart]
