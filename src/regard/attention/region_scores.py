@@ -207,7 +207,7 @@ def _selected_positions(part: Any, axis: int, size: int) -> Int[np.ndarray, "...
             raise IndexError("expected integers, slices, '...', None or vectors")
         return np.asarray(positions[(slice(None),) * axis + (vector,)][(0,) * axis])
     except (TypeError, ValueError, IndexError, RuntimeError, OverflowError) as error:
-        raise IndexError(f"axis {axis}: got {reprlib.repr(part)}: {error}") from error
+        raise IndexError(f"axis {axis}: got {' '.join(reprlib.repr(part).split())}: {error}") from error
 
 
 class ScoreView:

@@ -216,6 +216,8 @@ class MultiHeadAttention(nn.Module):
         check_layer_input("x", x, self.query.in_features)
         check_layer_input("context", context, self.key.in_features, x)
         check_layer_input("values", values, self.value.in_features, x)
+        if values.shape[-2] != context.shape[-2]:
+            raise ValueError(f"values: got {values.shape[-2]} tokens, expected {context.shape[-2]}, like the context")
         if positions is None:
             start = 0 if cache is None else len(cache)
             positions = torch.arange(start, start + x.shape[-2], device=x.device)

@@ -178,7 +178,7 @@ def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
             free_tokens = run.settings.block - len(model.tokenizer(prompt, add_special_tokens=False)["input_ids"])
             text = model.generate(prompt, max_new_tokens=free_tokens, do_sample=True, temperature=0.8, seed=step).text
     file = run.folder / SAMPLES
-    before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
+    before = read_regular(file, most=1 << 30).decode("utf-8", "replace") if os.path.lexists(file) else ""
     sample = f"{prompt} → {text}" if pairs else text
     with whole(file) as temporary:
         lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]

@@ -5,6 +5,7 @@ One pass computes all numbers exactly, without storing the matrix. Tokens, layer
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -73,7 +74,7 @@ def matrix(
 
     Attention sinks are determined from all heads of the layer. far: default 64, or an eighth of a shorter text.
     """
-    far = min(FAR, len(trace.tokens) // 8) if far is None else far
+    far = default_far(trace.tokens) if far is None else far
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
     special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
@@ -155,7 +156,7 @@ def map_of_source(
     *,
     layer: int | None,
     head: int | None,
-    **options: int,
+    **options: Any,
 ) -> Matrix:
     """Compute the `Matrix` of a text, or of the source's saved trace if text is None. options: top and far."""
     advance = _progress_in_parts(progress, 2)  # two parts: the forward pass, and the pass over the matrix
@@ -172,6 +173,11 @@ def map_of_source(
             trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
     layer, reason = chosen_layer(trace, layer, head)
     return replace(matrix(trace, layer, head, progress=advance, **options), why=reason)
+
+
+def default_far(tokens: Sequence[Any]) -> int:
+    """Return the distance beyond which links of a text are listed: FAR, or an eighth of a shorter text."""
+    return max(2, min(FAR, len(tokens) // 8))
 
 
 def _progress_in_parts(progress: Callable[[float, float], None], of: int) -> Progress:
@@ -229,7 +235,7 @@ def windowed(
             layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
             causal = is_causal(trace)
             heads = heads_shown(trace.attention[layer], head).shape[0]
-            sums = _WindowSums(plan, causal, heads, Distant(FAR if far is None else far, top))
+            sums = _WindowSums(plan, causal, heads, Distant(default_far(tokens) if far is None else far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
             raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
         sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
