@@ -154,7 +154,7 @@ def _link_facts(summary: Summary) -> dict[str, Any]:
     numbers = [occurrences.index(occurrence) for occurrence, _ in chosen]
     if len(summary.texts) == 1 and max(numbers) < len(ORDINALS):
         first, second = (ORDINALS[n] for n in numbers)
-        other = f", and so does the {second}" if keys[0] == keys[1] else f" and the {second} to {keys[1]}"
+        other = f" and so does the {second}" if keys[0] == keys[1] else f" and the {second} to {keys[1]}"
         return {"subject": f"the {first} {word}", "links": f"{keys[0]} {weights[0]}{other} {weights[1]}"}
     return {"subject": word, "links": " and to ".join(map("{} in {} {}".format, keys, names, weights))}
 
