@@ -617,7 +617,7 @@ def test_a_score_is_split_where_it_is_looked_at_and_linked(server: str, visit: A
     page.tab.wait_for_selector("[data-sentence='1']", timeout=60_000)
     page.tab.click("[data-acts] >> nth=0")
     page.tab.click("[data-act]:text-is('which states make “bank” differ?')", timeout=60_000)
-    page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
+    page.tab.wait_for_selector("text=Fraction of the clean outcome restored", timeout=60_000)
 
 
 @needs_stories
