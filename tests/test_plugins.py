@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,11 @@ def run(package: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(call, cwd=package, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_all_of_regards_own_are_there() -> None:
+def test_pyproject_declares_what_regard_finds_without_metadata() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {group: list(names.items()) for group, names in project["entry-points"].items()} == {
+        group: list(names.items()) for group, names in OURS.items()
+    }
     assert all(set(ours(group)) == set(names) for group, names in OURS.items())
 
 

@@ -1,7 +1,8 @@
 """Load questions and kinds of models by name: regard's own and those of other packages.
 
-A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. regard's own are in
-`OURS`, so that regard reads the metadata of other packages only for names that aren't its own.
+A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. pyproject.toml declares
+regard's own in the same way. `OURS` repeats them: a source tree then works without installed metadata, and regard
+reads the metadata of other packages only for names that aren't its own.
 """
 
 import sys
