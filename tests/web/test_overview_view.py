@@ -58,6 +58,8 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
         assert re.sub("[\u2068\u2069]", "", sentence) in re.sub("[\u2068\u2069]", "", " ".join(texts.split()))
     for n, occurrence in enumerate(summary.occurrences):
         link = occurrence.link
+        numbers = f"{number(link.weight)}, expected {number(link.expected)}"
+        assert page.tab.inner_text(f"[data-caption='{n}']").endswith(numbers)
         told = {number(w) for w in row(two.traces, n, link.layer, link.head, occurrence.tokens[0])}
         assert number(link.weight) in shown_weights(page, n) <= {"<0.01", *told}
         page.tab.locator("[data-choose=score]").nth(n).select_option("strongest link")
@@ -94,7 +96,8 @@ def test_every_number_of_one_text_is_the_library_s(first_view: Any, one: Seen) -
     rows = page.tab.locator("[data-link]")
     said = rows.all_inner_texts()
     for link in links:
-        words = f"{link.query_text} → {link.key_text} {number(link.weight)} layer {link.layer}, head {link.head}"
+        numbers = f"{number(link.weight)} {number(link.expected)} layer {link.layer}, head {link.head}"
+        words = f"{link.query_text} → {link.key_text} {numbers}"
         assert words.split() in [each.split() for each in said]
     pairs = [each.split("\n")[0] for each in said]
     own = [pair for pair in pairs if pair.startswith(f"{links[0].query_text} → ")]

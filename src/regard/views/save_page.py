@@ -108,7 +108,7 @@ def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
     data: Any = page.overview or {"links": [None]}
     if not data["links"][0]:
         return []
-    query, key, call, h, weight = data["links"][0][0]
+    query, key, call, h, weight, _ = data["links"][0][0]
     data = page.calls[call]
     head = f"layer {data['layer']}, head {(data['head_numbers'] or [*range(data['heads'])])[h]}"
     return [f"{named(tokens, query)} attends unusually strongly to {named(tokens, key)} ({number(weight)}, {head})."]

@@ -16,7 +16,12 @@ import torch
 from regard.explain.logits import LensLayer
 from regard.explain.texts.highlights import MAX_WEIGHTS, Link, standing_out
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.specific_weights import DivergenceMap, divergence_maps, largest_divergences
+from regard.explain.weights.specific_weights import (
+    DivergenceMap,
+    divergence_maps,
+    expected_weight,
+    largest_divergences,
+)
 from regard.explain.wording import ROUNDING
 from regard.images import Box, Patches
 from regard.models.windows import WindowedTrace
@@ -137,17 +142,19 @@ class Page:
                 unusual.append(None)
                 continue
             named: Any = summary.highlights[number].links if summary and summary.highlights else []
+            maps = [*divergence_maps(tokens, attention, self._sink_tokens(number), [*calls], heads)]
             occurrences = summary.occurrences if summary and not summary.windows else []
             followed = [(word, word.link) for word in occurrences if word.link and word.text == number]
             for word, link in sorted(followed, key=lambda pair: pair[1].weight):
-                at, weight = word.tokens[0], link.weight
-                if len(word.tokens) > 1:  # link.weight is the mean of the word's tokens
-                    weight = float(attention[link.layer][link.head, at, link.token])
-                named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
-            maps = [*divergence_maps(tokens, attention, self._sink_tokens(number), [*calls], heads)]
+                at, numbers = word.tokens[0], [link.weight, link.expected, 0.0]
+                if len(word.tokens) > 1 and link.layer in calls:  # those of `link` are means over the word's tokens
+                    _, weights, divergence = maps[[*calls].index(link.layer)]
+                    weight, beyond = (float(values[link.head, at, link.token]) for values in (weights, divergence))
+                    numbers = [weight, expected_weight(weight, beyond), beyond]
+                named = [Link(link.layer, link.head, at, word.word, link.token, link.text, *numbers), *named]
             links.append([
-                [q, k, calls[layer], heads.index(h), round(weight, 4)]
-                for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
+                [q, k, calls[layer], heads.index(h), round(weight, 4), round(expected, 6)]
+                for q, k, layer, h, weight, expected in standing_out(named, maps) if layer in calls and h in heads
             ])  # fmt: skip
             for word, _ in followed:  # the first token gets the mean of all, as in the sentence
                 for *_, divergence in maps:

@@ -1,5 +1,6 @@
 """What is most worth a look is what a plain search over all weights and words finds."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -35,9 +36,7 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
     every = {}
     for layer, weights in enumerate(trace.attention):
         dense = weights.dense().double()
-        _, distance, key, _ = row_divergences(weights, torch.arange(len(dense[0])))
-        most = torch.maximum(torch.maximum(distance, key), 1 / (dense > 0).sum(-1, keepdim=True))
-        nats = torch.xlogy(dense, dense) - torch.xlogy(dense, most)
+        _, _, nats = row_divergences(weights, torch.arange(len(dense[0])))
         for h in range(weights.shape[0]) if head is None else [head]:
             for q, k in ((q, k) for q in place for k in place if abs(place[q] - place[k]) > 1):
                 if spelled[q] != spelled[k] and nats[h, q, k] > every.get((q, place[k]), (0.0,))[0]:
@@ -54,6 +53,7 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
     for link, (nats, *_, weight) in zip(found, wanted, strict=False):
         assert link.divergence == pytest.approx(nats)
         assert link.weight == pytest.approx(weight)
+        assert link.divergence == pytest.approx(link.weight * math.log(link.weight / link.expected))
 
 
 def test_unusual_links_are_those_of_each_token_s_own_row(minilm, monkeypatch) -> None:
@@ -66,6 +66,7 @@ def test_unusual_links_are_those_of_each_token_s_own_row(minilm, monkeypatch) ->
         assert [link.divergence for link in row] == sorted((link.divergence for link in row), reverse=True)
         for link in row:
             assert link.weight == pytest.approx(float(trace.attention[link.layer][link.head, query, link.key]))
+            assert link.divergence == pytest.approx(link.weight * math.log(link.weight / link.expected))
             assert (link.query_text, link.key_text) == (trace.tokens[query].text, trace.tokens[link.key].text)
     monkeypatch.setattr("regard.explain.texts.highlights.MAX_WEIGHTS", 100)
     assert unusual_links(trace, []) == {}

@@ -50,7 +50,7 @@ def test_what_others_give_is_that_of_loops(causal: bool) -> None:
     trace = made_up(11, causal=causal)
     dense = trace.attention[0].dense().double()
     queries = torch.tensor([0, 3, 10])
-    _, by_distance, by_key, _ = row_divergences(trace.attention[0], queries)
+    _, expected, _ = row_divergences(trace.attention[0], queries)
     for h in range(3):
         for at, i in enumerate(queries.tolist()):
             for j in range(11):
@@ -59,8 +59,8 @@ def test_what_others_give_is_that_of_loops(causal: bool) -> None:
                 near = [value for q, value in far.items() if abs(q - i) <= 4]
                 same = [float(dense[h, q, j]) for q in others]
                 distance = max(mean(list(far.values())), mean(near))
-                assert float(by_distance[h, at, j]) == pytest.approx(distance, abs=1e-12)
-                assert float(by_key[h, at, j]) == pytest.approx(mean(same), abs=1e-12)
+                equal = float(1 / (dense[h, i] > 0).sum())
+                assert float(expected[h, at, j]) == pytest.approx(max(distance, mean(same), equal), abs=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -72,21 +72,20 @@ def test_the_weight_found_is_the_one_of_largest_divergence(causal: bool) -> None
     assert [each.divergence for each in found] == sorted((each.divergence for each in found), reverse=True)
     for each in found:
         queries = torch.tensor(each.queries)
-        _, by_distance, by_key, _ = row_divergences(trace.attention[0], queries)
+        _, expected, _ = row_divergences(trace.attention[0], queries)
         best = {}
         for h in range(3):
             for j in set(range(13)) - {2, *each.queries}:
                 terms = []
                 for at, i in enumerate(each.queries):
                     weight = float(dense[h, i, j])
-                    equal = 1 / int((dense[h, i] > 0).sum())
-                    other = max(float(by_distance[h, at, j]), float(by_key[h, at, j]), equal)
-                    terms.append(weight * math.log(weight / other) if weight else 0.0)
+                    terms.append(weight * math.log(weight / float(expected[h, at, j])) if weight else 0.0)
                 best[h, j] = sum(terms) / len(terms)
         h, j = max(best, key=lambda spot: best[spot])
         assert (each.head, each.key) == (h, j)
         assert each.divergence == pytest.approx(best[h, j], abs=1e-9)
         assert each.weight == pytest.approx(float(dense[h, queries, j].mean()), abs=1e-12)
+        assert each.expected == pytest.approx(float(expected[h, :, j].mean()), abs=1e-12)
 
 
 def test_a_head_that_looks_at_the_token_before_says_nothing_of_a_word() -> None:
@@ -129,11 +128,17 @@ def test_of_many_queries_some_are_looked_at() -> None:
     dense = trace.attention[0].dense().double()
     sample = [n * length // SAMPLED for n in range(SAMPLED)]
     query = next(n for n in range(length) if n not in sample)
-    _, by_distance, by_key, _ = row_divergences(trace.attention[0], torch.tensor([query]))
-    assert float(by_key[0, 0, 9]) == pytest.approx(float(dense[0, sample, 9].mean()), abs=1e-12)
-    far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
-    near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
-    assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
+    _, expected, _ = row_divergences(trace.attention[0], torch.tensor([query]))
+    equal, of = float(1 / (dense[0, query] > 0).sum()), set()
+    for key in range(0, length, 6):
+        shift = key - query
+        far = [float(dense[0, n, n + shift]) for n in sample if 0 <= n + shift < length]
+        around = [n for n in range(query - 4, query + 5) if n != query and 0 <= n + shift < length]
+        near = [float(dense[0, n, n + shift]) for n in around]
+        baselines = [mean(far), mean(near), float(dense[0, sample, key].mean()), equal]
+        assert float(expected[0, 0, key]) == pytest.approx(max(baselines), abs=1e-12)
+        of.add(baselines.index(max(baselines)))
+    assert of >= {1, 2}
     pairs = torch.tensor([[0, 0, 0], [query, 9, length - 1], [query - 4, 3, 0]])
     both = (divergences(weights, pairs) for weights in (trace.attention[0], dense.float()))
     torch.testing.assert_close(*both, rtol=1e-5, atol=1e-7)
@@ -146,7 +151,8 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         pairs = distinctive_pairs(divergence_maps(trace.tokens, trace.attention, apart, range(6), range(12)))
         best = next(pair for pair in pairs if pair[0] == own)
         (link,) = word_links(trace, [[own]], apart)
-        assert best[1:5] == (link.token, link.layer, link.head, pytest.approx(link.weight))
+        assert best[1:4] == (link.token, link.layer, link.head)
+        assert best[4:6] == pytest.approx((link.weight, link.expected))
         assert [pair[-1] for pair in pairs] == sorted((max(pair[-1], DISTINCTIVE) for pair in pairs), reverse=True)
         assert len({pair[:2] for pair in pairs}) == len(pairs)
         assert not any(trace.tokens[n].special for pair in pairs for n in pair[:2])
@@ -158,7 +164,7 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         maps = [*divergence_maps(trace.tokens, broken, apart, [1], [3])]
         assert {pair[2:4] for pair in distinctive_pairs(maps)} <= {(1, 3)}
         largest, others = largest_divergences([divergence for _, _, divergence in maps])
-        for query, key, _, _, _, divergence in distinctive_pairs(maps):
+        for query, key, *_, divergence in distinctive_pairs(maps):
             assert float(largest[0, 3, 0, query]) >= divergence
             assert float(largest[0, 3, 1, key]) >= divergence
             assert maps[0][2][3, query, others[0, 3, 0, query]] == largest[0, 3, 0, query]

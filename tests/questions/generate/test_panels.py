@@ -119,7 +119,7 @@ def test_the_sentences_name_the_most_unusual_link_and_the_least_likely_token(don
     least = min(how.tokens, key=lambda token: token.probability)
     (sentence,) = answer.findings()  # nothing stands out in even attention
     shows(numbers_in(sentence)[0], least.probability)
-    link = Link(1, 0, least.token - 1, "", 2, "", 0.625, 1.0)
+    link = Link(1, 0, least.token - 1, "", 2, "", 0.625, 0.126, 1.0)
     linked = [replace(token, links=[link] if token is least else []) for token in how.tokens]
     attended, _ = replace(answer, plain=replace(answer.plain, how=replace(how, tokens=linked))).findings()
     assert names_in(attended)[-1] == answer.plain.tokens[2].text.strip()

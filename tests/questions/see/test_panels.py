@@ -192,7 +192,8 @@ def test_the_head_is_that_of_the_weight_most_beyond_what_others_give(bank) -> No
     rows = dense[0, 0]
     distance, key = [rows[q, q - 4] for q in range(4, 14) if q != 11], [rows[q, 7] for q in range(14) if q != 11]
     near = [rows[q, q - 4] for q in (7, 8, 9, 10, 12, 13)]
-    assert abs(link.others - max(float(torch.stack(each).mean()) for each in (distance, key, near))) < 1e-6
+    expected = max(1 / len(rows), *(float(torch.stack(each).mean()) for each in (distance, key, near)))
+    assert link.expected == pytest.approx(expected, abs=1e-6)
     assert float(dense[:, :, 11, 10].max()) > 0.9  # the token before
 
 
@@ -213,7 +214,7 @@ def test_links_are_those_of_every_text(bank) -> None:
     for row, (n, link) in zip(links_table(found.summary).rows, shown, strict=True):
         tokens = found.summary.tokens[n]
         names = [called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head)]
-        assert row == [str(n + 1), *names, link.weight]
+        assert row == [str(n + 1), *names, link.expected, link.weight]
 
 
 def test_the_numbers(bank) -> None:

@@ -58,7 +58,7 @@ export interface OfWriting {
 export interface OfTexts {
   kind: "texts";
   chosen: boolean;
-  links: ([query: number, key: number, call: number, head: number, weight: number][] | null)[]; // null: of a long text
+  links: ([query: number, key: number, call: number, head: number, weight: number, expected: number][] | null)[]; // null: of a long text
   unusual: (Numbers | null)[]; // uint16 (2, 2, calls, H, L): of each token as a query and as a key, in each head, the largest divergence in thousandths of a nat, and the token at the other end
   tokens: number[];
   rows: number[];

@@ -1,7 +1,7 @@
 """Find a text's highlights: its most distinctive links, and the words whose vectors change most."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy
@@ -48,7 +48,8 @@ class Moved:
 class Link:
     """A head's weight between tokens of two words that aren't neighbours.
 
-    divergence: how much the weight exceeds its expected weight, in nats, as in `specific_weights`.
+    expected: the weight that distance and key predict. divergence: how much the weight exceeds it, in nats. Both are as
+    in `specific_weights`.
     """
 
     layer: int
@@ -58,6 +59,7 @@ class Link:
     key: int
     key_text: str
     weight: float
+    expected: float
     divergence: float
 
 
@@ -79,13 +81,13 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     return Highlights(_words_by_movement(trace, spans)[:top], [*islice(_ranked_links(trace, spans, head), top)])
 
 
-def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float]]:
-    """Return (query, key, layer, head, weight) of all distinctive links in a short text, the named links first.
+def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
+    """Return (query, key, layer, head, weight, expected) of a short text's distinctive links, the named links first.
 
     named: the links that sentences name; they keep their heads. maps: as for `distinctive_pairs`.
     """
-    first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
-    distinctive = [pair[:5] for pair in distinctive_pairs(maps)]
+    first = [(link.query, link.key, link.layer, link.head, link.weight, link.expected) for link in named]
+    distinctive = [pair[:6] for pair in distinctive_pairs(maps)]
     return list({pair[:2]: pair for pair in [*first, *distinctive, *first]}.values())
 
 
@@ -157,25 +159,25 @@ def _ranked_links(
     asking = is_content | torch.tensor([*(name in PRONOUNS for name in names), False])[word_of]
     asking[-1:] = True
     usable = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
-    parts = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
+    parts = [torch.zeros(7, 0, dtype=torch.float64)]  # layer, head, query, key, and `divergences` of each pair
     for run in runs_of_layers(maps, usable) if short else [[n] for n in usable]:
         weights = weights_at_hand([maps[n] for n in run])
         heads = torch.tensor([(n, h) for n in run for h in range(maps[n].shape[0])])
         selected = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
         of = selected, word_of, spelled
         pairs = _largest_pairs(weights, *of) if short else _largest_pairs_of_long_text(maps[run[0]], *of)
-        parts.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
+        parts.append(torch.cat([heads[pairs[0]].T, pairs[1:], divergences(weights, pairs)]))
     candidates = torch.cat(parts, 1)
     candidates = candidates[:, candidates[-1] > 0]
-    at_layer, at_head, query, key, weight, beyond = candidates
+    at_layer, at_head, query, key, weight, _, beyond = candidates
     order = torch.from_numpy(numpy.lexsort((-key, -query, -weight, at_head, at_layer, -beyond)))
     query, key = query.long(), key.long()
     ranked = order[numpy.sort(numpy.unique((query * size + word_of[key])[order], return_index=True)[1])]
 
     def links(mask: Tensor) -> Iterator[Link]:
-        for *numbers, weight, beyond in candidates[:, ranked[mask[ranked]]].T.tolist():
-            layer, head, q, k = map(int, numbers)
-            yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, beyond)
+        for *places, weight, expected, beyond in candidates[:, ranked[mask[ranked]]].T.tolist():
+            layer, head, q, k = map(int, places)
+            yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, expected, beyond)
 
     of_token: dict[int, list[Link]] = {}
     for link in links(asking[query] & is_content[key] & (weight >= MIN_WEIGHT)):
@@ -204,9 +206,9 @@ def _far_links(trace: Trace, links: Iterable[Link], content: Tensor, word_of: Te
         largest = (weights[0, middle].cpu() * allowed).argmax(1)
         if row.argmax() == link.key and float((largest.diff() == 1).double().mean()) <= DIAGONAL:
             key = int((row * (word_of != word_of[link.key])).argmax())
-            weight, beyond = map(float, divergences(weights, torch.tensor([[0], [link.query], [key]])))
-            second = replace(link, key=key, key_text=trace.tokens[key].text, weight=weight, divergence=beyond)
-            return [link, second] if weight >= SECOND and content[key] else [link]
+            numbers = divergences(weights, torch.tensor([[0], [link.query], [key]]))[:, 0].tolist()
+            second = Link(link.layer, head, link.query, link.query_text, key, trace.tokens[key].text, *numbers)
+            return [link, second] if second.weight >= SECOND and content[key] else [link]
     return []
 
 

@@ -118,8 +118,7 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
 class WordLink:
     """A word's weight on a token of another word, in one head.
 
-    weight: a fraction of 1. others: the expected weight, the larger of other queries' mean weights at the same distance
-    and on the same token.
+    weight: a fraction of 1. expected: the weight that distance and key predict, as in `specific_weights`.
     """
 
     layer: int
@@ -127,7 +126,7 @@ class WordLink:
     token: int
     text: str
     weight: float
-    others: float
+    expected: float
 
 
 def other_words(tokens: Sequence[Token], word: Collection[int], sinks: Collection[int] = ()) -> list[int]:

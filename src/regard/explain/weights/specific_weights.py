@@ -47,7 +47,7 @@ DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # la
 class SpecificWeight:
     """The weight from a word (or a token) to a key in one head.
 
-    weight, by_distance, by_key, divergence (in nats): as defined above, each as the mean over the word's queries.
+    weight, expected, divergence (in nats): as defined above, each as the mean over the word's queries.
     """
 
     layer: int
@@ -55,8 +55,7 @@ class SpecificWeight:
     queries: tuple[int, ...]
     key: int
     weight: float
-    by_distance: float
-    by_key: float
+    expected: float
     divergence: float
 
 
@@ -93,8 +92,7 @@ def specific_weights(
         if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys aren't the text's tokens
             result.append([])
             continue
-        *statistics, beyond = row_divergences(weights, queries)
-        parts = torch.stack(statistics)  # (3, H, q, S)
+        rows, expected, beyond = row_divergences(weights, queries)
         beyond, first = (beyond, 0) if head is None else (beyond[head : head + 1], head)
         best = []
         for group, keys in zip(groups, allowed, strict=True):
@@ -102,9 +100,9 @@ def specific_weights(
             divergence = beyond[:, at].mean(1).masked_fill_(~keys, -torch.inf)
             h, j = divmod(int(divergence.argmax()), len(tokens))
             if divergence[h, j] > 0:
-                weight, by_distance, by_key = parts[:, first + h, at, j].mean(1).tolist()
+                weight, usual = (float(values[first + h, at, j].mean()) for values in (rows, expected))
                 largest = float(divergence[h, j])
-                best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, by_distance, by_key, largest))
+                best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, usual, largest))
         result.append(sorted(best, key=lambda weight: -weight.divergence))
     return result
 
@@ -123,7 +121,7 @@ def word_links(
             if w.queries not in best or w.divergence > best[w.queries].divergence:
                 best[w.queries] = w
     links = {
-        queries: WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, max(w.by_distance, w.by_key))
+        queries: WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, w.expected)
         for queries, w in best.items()
     }
     return [links.get(tuple(word)) for word in words]
@@ -149,10 +147,8 @@ def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor
     return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
 
 
-def divergences(
-    weights: AttentionMap | Float[Tensor, "H L S"], pairs: Int[Tensor, "3 n"]
-) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """Compute the weight and divergence (in nats) of query-key pairs, each with its head."""
+def divergences(weights: AttentionMap | Float[Tensor, "H L S"], pairs: Int[Tensor, "3 n"]) -> Float[Tensor, "3 n"]:
+    """Compute the weight, expected weight and divergence (in nats) of query-key pairs, each with its head."""
     _, length, size = weights.shape
     if isinstance(weights, AttentionMap) and length > SAMPLED and weights.given is None and weights.rule.only_band:
         return _divergences_of_large_map(weights, pairs)
@@ -169,24 +165,23 @@ def divergences(
     sample, by_distance, by_key = _sampled_sums(weights)
     removed = torch.stack([weight, _larger_than(weight, 0).double()])
     removed = removed if len(sample) == length else removed * torch.isin(query, sample)
-    expected = [
+    baselines = [
         _mean_or_0(by_distance[:, head, key - query + length - 1] - removed),
         neighbours.sum(1) / _larger_than(neighbours, 0).sum(1).clamp(min=1),
         _mean_or_0(by_key[:, head, key] - removed),
         1 / _larger_than(rows[head, row[:, 0]], 0).sum(-1).clamp(min=1),
     ]
-    return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
+    expected = torch.stack(baselines).amax(0)
+    return torch.stack([weight, expected, torch.xlogy(weight, weight) - torch.xlogy(weight, expected)])
 
 
-def _divergences_of_large_map(
-    weights: AttentionMap, pairs: Int[Tensor, "3 n"]
-) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+def _divergences_of_large_map(weights: AttentionMap, pairs: Int[Tensor, "3 n"]) -> Float[Tensor, "3 n"]:
     """Compute `divergences` from few weights. Each is its row's largest weight · exp(score - largest score)."""
     heads, length, size = weights.shape
     largest, at = (tensor[..., 0].cpu() for tensor in weights.top(1))  # (H, L)
     mask, softcap = weights.rule.mask or Mask(), weights.rule.softcap
     low, high = -length if mask.low is None else mask.low, size if mask.high is None else mask.high
-    sample, result = torch.arange(min(length, SAMPLED)), torch.zeros(2, pairs.shape[1], dtype=torch.float64)
+    sample, result = torch.arange(min(length, SAMPLED)), torch.zeros(3, pairs.shape[1], dtype=torch.float64)
     sample = sample * length // len(sample)
     for head in pairs[0].unique().tolist():
         q, k = (x[0, head * x.shape[1] // heads].cpu().double() for x in (weights.query, weights.key))
@@ -205,16 +200,18 @@ def _divergences_of_large_map(
 
         query, key = pairs[1:, pairs[0] == head][..., None]
         rows, is_other = weights[head, query[:, 0]].cpu(), sample != query
-        weight, expected = rows.gather(1, key)[:, 0].double(), [1 / (rows > 0).sum(-1).clamp(min=1)]
+        weight, baselines = rows.gather(1, key)[:, 0].double(), [1 / (rows > 0).sum(-1).clamp(min=1)]
         for values in (
             read(sample[None], sample + key - query) * is_other,
             read(query + torch.tensor(NEAREST), key + torch.tensor(NEAREST)),
             read(sample[None], key) * is_other,
         ):
-            expected.append(values.sum(1) / (values > 0).sum(1).clamp(min=1))
-        divergence = torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
-        result[:, pairs[0] == head] = torch.stack([weight, divergence])
-    return result[0], result[1]
+            baselines.append(values.sum(1) / (values > 0).sum(1).clamp(min=1))
+        expected = torch.stack(baselines).amax(0)
+        result[:, pairs[0] == head] = torch.stack(
+            [weight, expected, torch.xlogy(weight, weight) - torch.xlogy(weight, expected)]
+        )
+    return result
 
 
 def divergence_maps(
@@ -232,26 +229,27 @@ def divergence_maps(
     queries = torch.arange(len(allowed))
     for run in runs_of_layers(attention, layers):
         weights, count = weights_at_hand([attention[layer] for layer in run]), attention[run[0]].shape[0]
-        rows, _, _, beyond = row_divergences(weights, queries)
+        rows, _, beyond = row_divergences(weights, queries)
         divergence = beyond * allowed
         divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
         divergence.nan_to_num_(0)  # a NaN would hide other layers' links
         yield from zip(run, rows.split(count), divergence.split(count), strict=True)
 
 
-def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
+def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float, float]]:
     """Find the head with the largest divergence for each pair of tokens of two words.
 
-    maps: from `divergence_maps`. Returns (query, key, layer, head, weight, divergence) of pairs with a divergence of at
-    least 0.25 nats, the largest first.
+    maps: from `divergence_maps`. Returns (query, key, layer, head, weight, expected, divergence) of pairs with a
+    divergence of at least 0.25 nats, the largest first.
     """
-    pairs: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
+    pairs: dict[tuple[int, int], tuple[int, int, int, int, float, float, float]] = {}
     for layer, weights, divergence in maps:
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
             if float(best[q, k]) > pairs.get((q, k), (0.0,))[-1]:
-                h = int(head[q, k])
-                pairs[q, k] = q, k, layer, h, float(weights[h, q, k]), float(best[q, k])
+                h, beyond = int(head[q, k]), float(best[q, k])
+                weight = float(weights[h, q, k])
+                pairs[q, k] = q, k, layer, h, weight, expected_weight(weight, beyond), beyond
     return sorted(pairs.values(), key=lambda pair: -pair[-1])
 
 
@@ -268,11 +266,11 @@ def largest_divergences(
 
 def row_divergences(
     weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]
-) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
-    """Compute queries' weights, the means by distance and by key over other queries, and the divergences in nats.
+) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
+    """Compute queries' weights, their expected weights, and the divergences in nats.
 
-    Means include only weights above 0, and are 0 without such weights. By distance, the mean is over all queries or the
-    eight nearest, whichever is larger. For more than 512 queries, 512 evenly spaced queries are read.
+    Means over other queries include only weights above 0, and are 0 without such weights. For more than 512 queries,
+    512 evenly spaced queries are read.
     """
     heads, length, size = weights.shape
     sample, sums, cols = _sampled_sums(weights)
@@ -297,7 +295,12 @@ def row_divergences(
     by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean_or_0(cols[:, :, None] - removed)
     equal = 1 / _larger_than(rows, 0).sum(-1, keepdim=True).clamp(min=1)
     expected = torch.maximum(torch.maximum(by_distance, by_key), equal)
-    return rows, by_distance, by_key, torch.xlogy(rows, rows) - torch.xlogy(rows, expected)
+    return rows, expected, torch.xlogy(rows, rows) - torch.xlogy(rows, expected)
+
+
+def expected_weight(weight: float, divergence: float) -> float:
+    """Return the expected weight of a weight with this divergence."""
+    return weight * math.exp(-divergence / weight) if weight else 0.0
 
 
 def _sampled_sums(

@@ -143,16 +143,16 @@ def _occurrences_table(summary: Summary) -> Panel:
     rows: list[list[Cell]] = []
     for occurrence in summary.occurrences[:ROWS]:
         link, tokens = occurrence.link, summary.tokens[occurrence.text]
-        linked: list[Cell] = ["", None, ""]
+        linked: list[Cell] = ["", None, None, ""]
         if link is not None:
-            linked = [called(link.token, tokens), link.weight, short_head(link.layer, link.head)]
+            linked = [called(link.token, tokens), link.weight, link.expected, short_head(link.layer, link.head)]
         rows.append([occurrence.label, *linked, ends.get(occurrence.label)])
     hidden = len(summary.occurrences) - len(rows)
     return Table(
         name="In short", title="", note=f"{hidden} more occurrences are not shown." if hidden else "",
         rows=rows, screen=True, brief=True,
-        columns=[*map(Column, ("occurrence", "attends unusually to")), Column("weight", 2), Column("head"),
-                 Column(f"cosine to {first.label}", 2)],
+        columns=[*map(Column, ("occurrence", "attends unusually to")), Column("weight", 2), Column("expected", 2),
+                 Column("head"), Column(f"cosine to {first.label}", 2)],
     )  # fmt: skip
 
 
@@ -189,11 +189,13 @@ def links_table(summary: Summary) -> Panel:
     """Return a table of each text's distinctive attention links between words."""
     several, count = len(summary.texts) > 1, max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
-        [label, called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head), link.weight]
+        [label, called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head),
+         link.expected, link.weight]
         for label, tokens, text in zip(summary.labels, summary.tokens, summary.highlights, strict=True)
         for link in text.links[:count]
-    ]
-    columns = [*map(Column, ("text", "token", "attends to", "head")), Column("weight", 2, bar=True)]
+    ]  # fmt: skip
+    columns = [*map(Column, ("text", "token", "attends to", "head")), Column("expected", 2)]
+    columns.append(Column("weight", 2, bar=True))
     rows, columns = ([row[not several :] for row in rows], columns[not several :])
     return Table(name="Links", title="Distinctive links between words", columns=columns, rows=rows, screen=True)
 

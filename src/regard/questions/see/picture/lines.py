@@ -36,7 +36,7 @@ class TextLine:
     tokens: the word's tokens. apart: special tokens and sinks. head: (layer, head) of the weights drawn, with head None
     for the mean. None if each arc has a separate head. cells[l][h]: the largest divergence of the word's links in this
     head, scaled so that the maximum is 1 if it is at least 0.25 nats. For a text of more than 160 tokens, the word's
-    largest weight on another word. links: all distinctive links, as (query, key, layer, head, weight).
+    largest weight on another word. links: all distinctive links, as `standing_out` returns them.
     """
 
     label: str
@@ -47,7 +47,7 @@ class TextLine:
     arcs: Sequence[Arc]
     layers: list[int]
     cells: list[list[int | float]]
-    links: list[tuple[int, int, int, int, int | float]]
+    links: list[tuple[int, int, int, int, int | float, int | float]]
     asked: bool
 
     @property
@@ -139,7 +139,7 @@ def _choose_line(
         unusual = [attention_from(divergence, tokens).amax(1) for *_, divergence in maps]
         scale = max(DISTINCTIVE, *(float(values.max()) for values in unusual))
         cells = [(values / scale).tolist() for values in unusual]
-    arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
+    arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight, _ in links if q in tokens][:ARCS]
     requested, at = layer is not None or head is not None, None
     if requested or not arcs:
         at = (layers[0] if layer is None else layer, head) if best is None else (best.layer, best.head)

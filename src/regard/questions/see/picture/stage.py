@@ -351,7 +351,7 @@ class Stage:
         title = "All links that stand out" if line.head is None else f"All of {line.where()}"
         y = self._title(x, y, title, wide, "each row looks at the columns")
         values = np.zeros((size, size))
-        for q, k, _, _, weight in line.links:
+        for q, k, _, _, weight, _ in line.links:
             values[q, k] = weight
         if line.head is not None:
             (layer, head), kept = line.head, slice(line.shown.start, line.shown.stop)
@@ -369,9 +369,10 @@ class Stage:
     def _draw_links(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Write a list of the most distinctive links, or of the largest weights of the chosen head."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
-        title, under = "Unusually strong links", "more than distance or the word alone explains"
+        title, under = "Unusually strong links", "stronger than distance and word lead to expect"
         links = sorted(line.links[:LINKS], key=lambda link: -link[4])
-        rows = [(line.name(q), line.name(k), weight, f"layer {n} head {h}") for q, k, n, h, weight in links]
+        rows = [(line.name(q), line.name(k), weight, f"expected {number(expected)}, layer {n} head {h}")
+                for q, k, n, h, weight, expected in links]  # fmt: skip
         if not rows or line.head is not None:
             title, under = "The largest weights", "special tokens and sinks aside"
             rows = [(short(line.word, 14), line.name(k), weight, f"text {line.label}" if self.two else line.where())
