@@ -83,6 +83,7 @@ class Movement:
     """A word's movement: one curve of cosines per drawn text, other curves, and the range in neutral sentences.
 
     ends: if curves are differences of two cosines, the reference words that the word is closer to above and below 0.
+    cosines: the last two cosines of each such curve.
     """
 
     title: str
@@ -90,6 +91,7 @@ class Movement:
     others: Sequence[Curve] = ()
     band: tuple[Curve, Curve, Curve] | None = None  # mean, low, high
     ends: tuple[str, str] | None = None
+    cosines: Sequence[Sequence[int | float | None]] = ()
 
 
 def drawable_layers(trace: Trace) -> list[int]:
@@ -159,7 +161,8 @@ def movement(summary: Summary, lines: Sequence[TextLine]) -> Movement | None:
         (one, two), paths = diff.words, {curve.word: curve.paths for curve in all_curves}
         gaps = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
                 for n in at]  # fmt: skip
-        return Movement(f"Nearer “{one}” or “{two}”, by layer", gaps, (), (diff.mean, diff.low, diff.high), (one, two))
+        last, title = [[paths[word][n][-1] for word in (one, two)] for n in at], f"Nearer “{one}” or “{two}”, by layer"
+        return Movement(title, gaps, (), (diff.mean, diff.low, diff.high), (one, two), last)
     if summary.references:
         widest = max(all_curves, key=lambda curve: abs((curve.paths[at[0]][-1] or 0) - (curve.paths[at[1]][-1] or 0)))
         neutral = widest.neutral

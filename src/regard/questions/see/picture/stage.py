@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -278,8 +278,8 @@ class Stage:
             under += "; " * bool(under) + f"grey: {self.summary.neutral[0].sentences} neutral sentences"
         y = self._title(x, y, fork.title, wide, under) + look.small
         last = [curve[-1] for curve in fork.curves]
-        ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", signed(v)] if fork.ends else [number(v)]
-                for v in last]  # fmt: skip
+        ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", " − ".join(map(number, pair))] if fork.ends
+                else [number(v)] for v, pair in zip_longest(last, fork.cosines)]  # fmt: skip
         right = max((text_width(text, look.plain, True) for rows in ends for text in rows), default=0.0) + 14 * unit
         left, states = look.small * 3.2, len(fork.curves[0])
         axes = pen.inset(x + left, y, wide - left - right, bottom - y - look.small * 1.6, look.small)
