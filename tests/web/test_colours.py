@@ -44,10 +44,10 @@ def test_the_page_has_the_colours_of_pictures() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_have_the_hues_of_the_style_sheet(dark: bool) -> None:
     own = named_colours(dark)
-    for text, name in ((0, "text1"), (1, "text2"), (None, "apart")):
+    for text, name in ((0, "text1"), (1, "text2"), (2, "text3"), (None, "apart")):
         assert [each / 255 for each in call("parts/colours", "tint", text, 1, dark)] == list(to_rgb(own[name]))
     ground = tuple(call("parts/colours", "tint", 0, 0, dark))
-    for text, least in ((0, 4.5), (1, 4.5), (None, 3)):
+    for text, least in ((0, 4.5), (1, 4.5), (2, 4.5), (None, 3)):
         assert contrast(tuple(call("parts/colours", "tint", text, 1, dark)), ground) >= least
 
 

@@ -24,7 +24,7 @@ const GROUPS = {
   light: "0b6ca6 bf420b b48787 191b22",
   dark: "6499c7 c03b42 f8b954 ffffff",
 };
-const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "191b22", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "ecedf2", "868d9c"] }; // ground, texts 1 to 3, what stands apart: page.css
+const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "0b5d3b", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "8ff0b0", "868d9c"] }; // ground, texts 1 to 3, what stands apart: page.css
 export const SHADES = 256;
 
 const parsed: Record<string, Rgb> = {}; // colours of tints
