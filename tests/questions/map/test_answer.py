@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+import regard
 from regard.display.panels import Curves, InContext
 from regard.questions.map.answer import Matrix, TokenInText
-from regard.questions.map.whole import matrix
+from regard.questions.map.picture import paint_map
+from regard.questions.map.whole import chosen_layer, matrix
 from tests.support import RIVER
+from tests.support.pictures import artists
 from tests.support.terminal import printed_parts
 
 
@@ -49,6 +52,21 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
     column = bank[0].attention[2].dense().mean(0)[:, short.receivers[1].place.token]
     column[[0, short.receivers[1].place.token, -1]] = 0
     assert short.page().opening["token"] == int(column.argmax())
+
+
+def test_a_short_text_opens_at_the_link_that_see_names(minilm) -> None:
+    trace = minilm.trace("The animal didn't cross the street because it was too tired.")
+    (first, *_) = regard.see(trace).summary.highlights[0].links
+    layer, why = chosen_layer(trace, None, None, None)
+    found = matrix(trace, layer)
+    assert (layer, found.link) == (first.layer, first)
+    assert regard.see(trace).findings()[0].startswith(found.findings()[0].removesuffix("."))
+    assert "most distinctive link" in why
+    opening = found.page().opening
+    assert [opening[name] for name in ("head", "token", "key")] == [first.head, first.query, first.key]
+    assert f"arc {first.query} {first.key}" in artists(paint_map(found))
+    assert matrix(trace, layer, far=2).link is None
+    assert matrix(trace, layer, first.head + 1).link.head == first.head + 1
 
 
 def test_a_token_in_its_text() -> None:

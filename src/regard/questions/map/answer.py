@@ -10,8 +10,10 @@ from regard.display.panels import Cell, Column, Curve, Curves, Heat, InContext, 
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
+from regard.explain.texts.highlights import Link
 from regard.explain.weights.sinks import sinks
 from regard.explain.wording import number, quoted
+from regard.questions.see.sentences import LINKS, numbers_of_links
 from regard.text.words import is_content_word
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ PART = 0.005  # smaller fractions of all attention are printed as 0%
 FAR = "In layer {layer}, tokens attend {mean:n} tokens away on average"
 SPECIAL = "Special tokens receive {special:%} of all attention"
 TABLE: list[list[Template]] = [
-    [("{query} attends to {key} {distance} tokens {way} (weight {weight}, layer {layer}, head {head}).", None),
+    [(LINKS, None),
+     ("{query} attends to {key} {distance} tokens {way} (weight {weight}, layer {layer}, head {head}).", None),
      ("Apart from special tokens and sinks, no token attends more than {far} tokens away.", lambda n: n["long"])],
     [(FAR + ", from {least:n} in head {near} to {most:n} in head {far_head}.", None), (FAR + " ({whose}).", None)],
     [(SPECIAL + " and attention sinks {sinks:%}.", lambda n: min(n["special"], n["sinks"]) >= PART),
@@ -130,7 +133,7 @@ def near_offsets_of_map(answer: "Matrix") -> Heat:
 
 
 def matrix_sentences(matrix: "Matrix") -> list[str]:
-    """Return sentences on the strongest distant link, distances, special tokens and sinks, and the top receiver."""
+    """Return sentences on the first link, distances, special tokens and sinks, and the top receiver."""
     heads, reach = matrix.heads, matrix.tokens if matrix.band is None else matrix.band.window
     names = ("distance", "special", "sink_tokens", "sink")
     mean, special, sinks, learned = (sum(getattr(head, name) for head in heads) / len(heads) for name in names)
@@ -143,7 +146,9 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
     if f"{low.special:.0%}" != f"{high.special:.0%}":
         numbers |= {"low": low.special, "low_head": low.head, "high": high.special, "high_head": high.head}
     pair = matrix.main_pair
-    if pair is not None:
+    if matrix.link is not None:
+        numbers |= numbers_of_links(matrix.traces[0].tokens, [matrix.link])
+    elif pair is not None:
         query, key = quoted(pair.query.text), quoted(pair.key.text)
         numbers |= {"query": query, "key": f"another {key}" if query == key and "“" in key else key}
         numbers |= {"distance": pair.distance, "way": "ahead" if pair.key.token > pair.query.token else "back"}
@@ -225,6 +230,7 @@ class Matrix(TracesAnswer):
 
     near: each head's mean weight at each offset up to 64 tokens. receivers: the tokens that receive most. pairs: the
     largest weights in the shown heads between tokens more than `far` apart, without special tokens and attention sinks.
+    link: the link that `see` names first, for a short text in which regard chose what counts as far.
     unattended: the number of tokens that receive less than 0.05 from every other token, in each head. picture: mean
     weights of cells, queries down and keys across. It is None for a text that was read in windows, which has a band
     instead, and no traces. received: the mean attention (as in `Receiver`) that the tokens of each picture column, or
@@ -248,6 +254,7 @@ class Matrix(TracesAnswer):
     picture: list[list[float]] | None
     band: Band | None
     received: list[float]
+    link: Link | None = field(default=None, kw_only=True)
     why: str = field(default="", kw_only=True)
 
     @property
@@ -301,6 +308,8 @@ class Matrix(TracesAnswer):
         no sink of any layer.
         """
         opening: dict[str, str | int | None] = {"view": "map", "layer": self.layer, "head": self.head}
+        if self.link is not None:
+            return opening | {"head": self.link.head, "token": self.link.query, "key": self.link.key}
         if (pair := self.main_pair) is not None:
             return opening | {"head": pair.head, "token": pair.query.token, "key": pair.key.token}
         (trace,) = self.traces

@@ -38,18 +38,20 @@ def map_slide(matrix: Matrix, sentences: Sequence[str], label: str = "") -> Row:
 def _draw_slide(part: FigureBase, spec: Any, matrix: Matrix, sentences: Sequence[str], label: str) -> None:
     pen = Pen(part, *SLIDE)
     pen.headline([sentences[0], f"{label}{matrix.title()}.", *sentences[1:]])
-    pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, "special tokens and sinks aside")
-    farthest = max((pair.distance for pair in matrix.pairs), default=1)
+    aside = "special tokens and sinks aside" + "; orange: the link of the title" * (matrix.link is not None)
+    pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, aside)
+    arcs = [(pair.query.token, pair.key.token, pair.weight, TEXTS[0]) for pair in matrix.pairs]
+    if matrix.link is not None:
+        arcs.append((matrix.link.query, matrix.link.key, matrix.link.weight, TEXTS[1]))
+    farthest = max((abs(query - key) for query, key, *_ in arcs), default=1)
     labels: list[int | float] = []
-    for rank, pair in enumerate(matrix.pairs, 1):
-        query, key = (LEFT + WIDE * (end.token + 0.5) / matrix.tokens for end in (pair.query, pair.key))
-        lift = 40 + 190 * pair.distance / farthest
-        arc = ribbon(query, key, 0.8 + 9 * pair.weight, lift, -1, 0.7)
-        gid, alpha = f"arc {pair.query.token} {pair.key.token}", 0.3 + 0.5 * pair.weight**0.5
-        pen.shape([(x, LINE + y) for x, y in arc], TEXTS[0], alpha=alpha, gid=gid)
-        if all(abs(key - other) > 10 for other in labels):
-            pen.text(key, LINE - 3, str(rank), 8, INK, "center", bold=True)
-            labels.append(key)
+    for rank, (query, key, weight, hue) in enumerate(arcs, 1):
+        start, end = (LEFT + WIDE * (token + 0.5) / matrix.tokens for token in (query, key))
+        arc = ribbon(start, end, 0.8 + 9 * weight, 40 + 190 * abs(query - key) / farthest, -1, 0.7)
+        pen.shape([(x, LINE + y) for x, y in arc], hue, alpha=0.3 + 0.5 * weight**0.5, gid=f"arc {query} {key}")
+        if rank <= len(matrix.pairs) and all(abs(end - other) > 10 for other in labels):
+            pen.text(end, LINE - 3, str(rank), 8, INK, "center", bold=True)
+            labels.append(end)
     received = pen.inset(LEFT, LINE + 2, WIDE, 40)
     edges = np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
     received.stairs(matrix.received, edges, color=tint(TEXTS[0], 0.6), fill=True)

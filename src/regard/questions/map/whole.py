@@ -30,6 +30,7 @@ from regard.explain.matrices import (
     offset_means,
     whole_map,
 )
+from regard.explain.texts.highlights import SHORT, Link, most_distinctive_link
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
@@ -74,7 +75,6 @@ def matrix(
 
     Attention sinks are determined from all heads of the layer. far: default 64, or an eighth of a shorter text.
     """
-    far = default_far(trace.tokens) if far is None else far
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
     special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
@@ -98,10 +98,13 @@ def matrix(
         entropy.new_zeros(len(received)) if sink is None else sink.double().mean(-1),
         received[:, is_sink].double().sum(-1) / length,
     ]  # fmt: skip
-    pairs, near = whole_map(weights, values, keys, special | is_sink, far, top), offset_means(weights)
+    is_far = default_far(trace.tokens) if far is None else far
+    pairs, near = whole_map(weights, values, keys, special | is_sink, is_far, top), offset_means(weights)
     figures_of_heads = torch.stack([mean.double().cpu() for mean in means])
     sums = MapSums(received.double(), largest.cpu(), figures_of_heads, near, pairs, sinks, picture.mean(0).double())
-    return matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
+    link = link_of_short_text(trace, layer, head) if far is None else None
+    result = matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
+    return replace(result, link=link)
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
@@ -171,7 +174,7 @@ def map_of_source(
             return windowed(plan, windows, layer, head, progress=_progress_in_parts(progress, 1), **options)
         with report_layers_of_pass(model._session.original, advance):
             trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
-    layer, reason = chosen_layer(trace, layer, head)
+    layer, reason = chosen_layer(trace, layer, head, options["far"])
     return replace(matrix(trace, layer, head, progress=advance, **options), why=reason)
 
 
@@ -192,11 +195,21 @@ def _progress_in_parts(progress: Callable[[float, float], None], of: int) -> Pro
     return advance
 
 
-def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:
-    """Return the requested layer, or the most informative layer (else the first), and the reason for the choice."""
+def link_of_short_text(trace: Trace, layer: int | None, head: int | None) -> Link | None:
+    """Return the link that `regard see` names first, in a layer and head or in all, or None for a long text."""
+    if len(trace.tokens) > SHORT:
+        return None
+    return most_distinctive_link(trace, layer, head, {sink.token for sink in sinks(trace)})
+
+
+def chosen_layer(trace: Trace, layer: int | None, head: int | None, far: int | None) -> tuple[int, str]:
+    """Return the requested layer, or that of the most distinctive link or weights, and the reason for the choice."""
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)
+    link = link_of_short_text(trace, None, head) if far is None else None
+    if link is not None:
+        return link.layer, f"Layer {link.layer} was chosen because it has the most distinctive link between two words."
     sink_tokens = [sink.token for sink in sinks(trace)]
     best = most_specific_weight(specific_weights(trace, None, sink_tokens, head=head))
     if best is not None:
@@ -227,7 +240,7 @@ def windowed(
     if len(plan.spans) == 1:
         (trace,) = traces
         result = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
-        return replace(result, about=_windowed_map_texts(plan, [trace.status]), traces=())
+        return replace(result, about=_windowed_map_texts(plan, [trace.status]), traces=(), link=None)
     sums: _WindowSums | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):

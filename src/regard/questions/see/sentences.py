@@ -1,5 +1,6 @@
 """State a summary's findings in at most three sentences, for the terminal, the page and JSON."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
+from regard.text.tokens import Token
 from regard.text.words import wordlike
 
 SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
@@ -229,15 +231,20 @@ def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
         moved = highlights.moved[0]
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
     if highlights.links:
-        first, *others = highlights.links
-        key = numbered(tokens, first.key)
-        if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
-            key = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
-        seconds = [link for link in others[:1] if link.query == first.query]
-        links = [(key, first), *((numbered(tokens, link.key), link) for link in seconds)]
-        numbers["subject"] = numbers["in_text"] + numbered(tokens, first.query)
-        numbers["links"] = [f"{key} {weight_and_head(link)}" for key, link in links]
+        numbers |= numbers_of_links(tokens, highlights.links[:2])
+        numbers["subject"] = numbers["in_text"] + numbers["subject"]
     return numbers
+
+
+def numbers_of_links(tokens: Sequence[Token], links: Sequence[Link]) -> dict[str, Any]:
+    """Return the subject and links of the sentence on a text's first link. Links of other tokens are left out."""
+    first = links[0]
+    keys = [numbered(tokens, link.key) for link in links]
+    if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
+        keys[0] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
+    named_links = [f"{key} {weight_and_head(link)}"
+                   for key, link in zip(keys, links, strict=True) if link.query == first.query]  # fmt: skip
+    return {"subject": numbered(tokens, first.query), "links": named_links}
 
 
 def _alignment_facts(summary: Summary, target: Target) -> dict[str, Any]:
