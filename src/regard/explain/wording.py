@@ -23,6 +23,11 @@ def short_head(layer: object, head: object) -> str:
     return f"L{layer}H{head}"
 
 
+def weight_and_head(weight: float, layer: int, head: int) -> str:
+    """Return a link's weight and head in brackets, to follow the name of its key."""
+    return f"({number(weight)}, layer {layer}, head {head})"
+
+
 def mean_or_head(head: int | None) -> str:
     """Return "head 3" for a head, or "mean of heads" for None."""
     return "mean of heads" if head is None else f"head {head}"

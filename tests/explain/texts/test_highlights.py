@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.explain.texts.highlights import MIN_WEIGHT, highlights, unusual_links, words_of
+from regard.explain.texts.highlights import MIN_WEIGHT, Link, highlights, numbers_of_links, unusual_links, words_of
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import row_divergences
 from regard.text.tokens import Token
@@ -99,3 +99,17 @@ def test_pieces_of_rows_are_the_whole(minilm, monkeypatch) -> None:
     monkeypatch.setattr("regard.explain.texts.highlights.PIECE", 3 * len(trace.tokens))
     assert highlights(trace) == whole
     assert torch.is_tensor(trace.last_hidden_state)
+
+
+def test_a_sentence_numbers_repeated_tokens_and_counts_the_tokens_to_a_far_one() -> None:
+    words = [["a", "cat", "saw", "the", "cat"], [f"w{n}" for n in range(60)]]
+    short, longer = ([Token(n, word, 0, 0, n, False) for n, word in enumerate(text)] for text in words)
+    first, second, other, far = (
+        Link(2, 1, q, "", k, "", 0.5, 1.0) for q, k in ((2, 4), (2, 0), (0, 2), (40, 10))
+    )  # fmt: skip
+    head = "(0.50, layer 2, head 1)"
+    assert numbers_of_links(short, [first, second]) == {
+        "subject": "“saw”", "links": [f"“cat” (4) {head}", f"“a” {head}"],
+    }  # fmt: skip
+    assert len(numbers_of_links(short, [first, other])["links"]) == 1
+    assert numbers_of_links(longer, [far])["links"] == [f"“w10”, 30 tokens earlier {head}"]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy
 import torch
@@ -20,6 +21,7 @@ from regard.explain.weights.specific_weights import (
     runs_of_layers,
     weights_at_hand,
 )
+from regard.explain.wording import named, numbered, weight_and_head
 from regard.text.tokens import Token
 from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
@@ -32,6 +34,7 @@ CANDIDATES = 64  # largest weights per head whose divergences are compared in a 
 OF_A_LONG_TEXT, LISTED = 8, 16  # the same in a long text, found among this many largest weights per query
 OF_A_TOKEN, MIN_WEIGHT = 2, 0.2  # links of one token that are ranked first, and their smallest weight
 SHORT, FAR = 48, 8  # in texts of more than SHORT tokens, a link over more than FAR tokens is first
+LINKS = "{subject} attends unusually strongly to {links}."
 SECOND, DIAGONAL = 0.1, 0.1  # smallest weight of its second link; fraction of a positional head's rows on a diagonal
 
 
@@ -79,6 +82,17 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     """
     spans = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, spans)[:top], [*islice(_ranked_links(trace, spans, head), top)])
+
+
+def numbers_of_links(tokens: Sequence[Token], links: Sequence[Link]) -> dict[str, Any]:
+    """Return the subject and links of the sentence on a text's first link. Links of other tokens are left out."""
+    first = links[0]
+    keys = [numbered(tokens, link.key) for link in links]
+    if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
+        keys[0] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
+    named_links = [f"{key} {weight_and_head(link.weight, link.layer, link.head)}"
+                   for key, link in zip(keys, links, strict=True) if link.query == first.query]  # fmt: skip
+    return {"subject": numbered(tokens, first.query), "links": named_links}
 
 
 def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:

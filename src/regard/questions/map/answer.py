@@ -10,10 +10,9 @@ from regard.display.panels import Cell, Column, Curve, Curves, Heat, InContext, 
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
-from regard.explain.texts.highlights import Link
+from regard.explain.texts.highlights import LINKS, Link, numbers_of_links
 from regard.explain.weights.sinks import sinks
 from regard.explain.wording import number, quoted
-from regard.questions.see.sentences import LINKS, numbers_of_links
 from regard.text.words import is_content_word
 
 if TYPE_CHECKING:

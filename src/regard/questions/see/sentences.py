@@ -1,17 +1,15 @@
 """State a summary's findings in at most three sentences, for the terminal, the page and JSON."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from regard.display.sentences import Template, sentences
-from regard.explain.texts.highlights import FAR, SHORT, Link
+from regard.explain.texts.highlights import LINKS, numbers_of_links
 from regard.explain.texts.summary import Summary, Target, comparable, furthest_apart, leaves_range
 from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
-from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
+from regard.explain.wording import listed, mean_or_head, number, numbered, quoted, weight_and_head, word_numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
-from regard.text.tokens import Token
 from regard.text.words import wordlike
 
 SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
@@ -20,7 +18,6 @@ SMALLEST_DIP = 0.05  # smallest dip of a cosine below its start and end that a s
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LIKELY = 0.5  # from this probability on, the prediction of a word or number comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
-LINKS = "{subject} attends unusually strongly to {links}."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
@@ -149,7 +146,7 @@ def _link_facts(summary: Summary) -> dict[str, Any]:
     if three:
         weights = [f"({number(link.weight)})" for _, link in chosen]
         return {"subject": word, "links": [*map("{} in {} {}".format, keys, names, weights)]}
-    weights = [weight_and_head(link) for _, link in chosen]
+    weights = [weight_and_head(link.weight, link.layer, link.head) for _, link in chosen]
     if len(chosen) < 2:
         subject = f"in {names[0]}, {word}" if chosen and len(occurrences) > 1 else word
         return {"subject": subject, "links": f"{keys[0]} {weights[0]}"} if chosen else {}
@@ -159,11 +156,6 @@ def _link_facts(summary: Summary) -> dict[str, Any]:
         other = f" and so does the {second}" if keys[0] == keys[1] else f" and the {second} to {keys[1]}"
         return {"subject": f"the {first} {word}", "links": f"{keys[0]} {weights[0]}{other} {weights[1]}"}
     return {"subject": word, "links": " and to ".join(map("{} in {} {}".format, keys, names, weights))}
-
-
-def weight_and_head(link: Link | WordLink) -> str:
-    """Return a link's weight and head in brackets, to follow the name of its key."""
-    return f"({number(link.weight)}, layer {link.layer}, head {link.head})"
 
 
 def _cosine_facts(summary: Summary) -> dict[str, Any]:
@@ -234,17 +226,6 @@ def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
         numbers |= numbers_of_links(tokens, highlights.links[:2])
         numbers["subject"] = numbers["in_text"] + numbers["subject"]
     return numbers
-
-
-def numbers_of_links(tokens: Sequence[Token], links: Sequence[Link]) -> dict[str, Any]:
-    """Return the subject and links of the sentence on a text's first link. Links of other tokens are left out."""
-    first = links[0]
-    keys = [numbered(tokens, link.key) for link in links]
-    if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
-        keys[0] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
-    named_links = [f"{key} {weight_and_head(link)}"
-                   for key, link in zip(keys, links, strict=True) if link.query == first.query]  # fmt: skip
-    return {"subject": numbered(tokens, first.query), "links": named_links}
 
 
 def _alignment_facts(summary: Summary, target: Target) -> dict[str, Any]:
