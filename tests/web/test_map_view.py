@@ -19,7 +19,6 @@ pytestmark = pytest.mark.browser
 SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
 WITHIN = 3e-4  # of the library's weights: queries and keys are rounded to 16 bits
 LONG = "The river was high, and the man who had come to fish sat down on the bank to wait for the money. " * 20
-MARGIN = 96  # pixels beside the matrix, where names stand
 
 
 def opened(page: Any, layer: int, head: int | str) -> Any:
@@ -92,9 +91,10 @@ def test_a_cell_under_the_mouse_has_the_librarys_weight(page_of: Any, bank: Any)
     tab = opened(page, 3, 5)
     tab.locator(".map canvas").scroll_into_view_if_needed()
     box = tab.locator(".map canvas").bounding_box()
-    cell = (box["width"] - MARGIN - 2) / weights.shape[1]
+    margin = tab.locator(".side").evaluate("side => parseFloat(side.style.getPropertyValue('--margin'))")  # names
+    cell = (box["width"] - margin - 2) / weights.shape[1]
     for query, key in ((0, 0), (11, 10), (5, 3)):
-        tab.mouse.move(box["x"] + MARGIN + (key + 0.5) * cell, box["y"] + MARGIN + (query + 0.5) * cell)
+        tab.mouse.move(box["x"] + margin + (key + 0.5) * cell, box["y"] + margin + (query + 0.5) * cell)
         rest(page)
         assert cursor(tab)[:2] == (query, key)
         assert cursor(tab)[2] == pytest.approx(float(weights[query, key]), abs=WITHIN)

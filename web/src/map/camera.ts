@@ -15,7 +15,7 @@ export interface Sight {
 }
 
 const LARGEST = 96; // pixels a token at most
-const [NAMED, BELOW] = [44, 98]; // tokens that have names along the whole map; px below it: what is exact of it, its colours, keys
+const BELOW = 98; // px below the map: what is exact of it, its colours, keys
 
 export class Camera {
   readonly plot: Plot = { left: 0, top: 0, window: { left: 0, top: 0, pixels: 1, width: 1, height: 1 }, length: 1, size: 1 };
@@ -32,10 +32,9 @@ export class Camera {
     });
   }
 
-  /** Fit the canvas, and on it a matrix of length × size, into the room that there is. home: and show the whole. */
-  resize(length: number, size: number, home: boolean): void {
+  /** Fit the canvas, and on it a matrix of length × size, into the room that there is. home: and show the whole. margin: px of names. */
+  resize(length: number, size: number, home: boolean, margin: number): void {
     const room = this.canvas.parentElement!.clientWidth;
-    const margin = room < 500 || Math.max(length, size) > NAMED ? 62 : 96;
     const above = this.canvas.getBoundingClientRect().top + scrollY; // of the page: what is left below it is the map's
     const [wide, high] = [room - margin - 2, Math.max(260, innerHeight - above - margin - BELOW)];
     this.fit = Math.min(wide / size, high / length, LARGEST);

@@ -1,7 +1,7 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
 import { nameOf, readable } from "../words";
 import type { Text } from "../data/format";
-import { ink, type Rgb } from "../parts/colours";
+import { ink } from "../parts/colours";
 import { hexOf } from "../picture/colour";
 import { cellOf, SIDE, type Window } from "./pyramid";
 import { rgbOf } from "./shades";
@@ -33,6 +33,7 @@ export function lookOf(canvas: HTMLCanvasElement): Look {
 }
 
 const NAMES = 13; // pixels a cell needs for its token's name
+const NAMED = 44; // tokens that have names along the whole map
 const NUMBERS = 34; // and for its number
 
 export function xOf({ left, window }: Plot, key: number): number {
@@ -46,6 +47,16 @@ export function yOf({ top, window }: Plot, query: number): number {
 /** A token's name on one line. */
 export function nameOn(text: Text, n: number): string {
   return readable(n in text.tokens.text ? nameOf(text, [n, n + 1]) : "");
+}
+
+const fontOf = (pixels: number) => `${Math.max(11, Math.min(14, pixels * 0.66))}px system-ui, sans-serif`;
+
+/** The pixels that names need beside the matrix, up to twelve letters of them. */
+export function marginOf(canvas: HTMLCanvasElement, queries: Text, keys: Text): number {
+  const [context, names] = [canvas.getContext("2d")!, [queries, keys].flatMap((text) => text.tokens.text.map((_, n) => nameOn(text, n)))];
+  if (Math.max(queries.tokens.text.length, keys.tokens.text.length) > NAMED) return 62;
+  context.font = fontOf((canvas.parentElement!.clientWidth - 62) / keys.tokens.text.length);
+  return Math.max(62, Math.min(96, 12 + Math.max(...names.map((name) => context.measureText(name).width))));
 }
 
 /** Confine what is painted to the matrix as far as it is in the window. */
@@ -66,20 +77,8 @@ export function paintTile(context: CanvasRenderingContext2D, plot: Plot, { tile,
   context.drawImage(canvas, xOf(plot, tile.col * side), yOf(plot, tile.row * side), wide, wide);
 }
 
-const FADED = 0.3; // of the ground in grey columns
-
-/** Turn the columns of keys that stand apart grey. */
-export function paintGreys(context: CanvasRenderingContext2D, plot: Plot, apart: boolean[], look: Look): void {
-  const { top, window, length } = plot;
-  for (const [operation, colour, alpha] of [["saturation", "#888", 1], ["source-over", look.back, FADED]] as const) {
-    [context.globalCompositeOperation, context.fillStyle, context.globalAlpha] = [operation, colour, alpha];
-    apart.forEach((grey, key) => grey && context.fillRect(xOf(plot, key), Math.max(top, yOf(plot, 0)), window.pixels, Math.min(window.height, length * window.pixels)));
-  }
-  context.globalAlpha = 1;
-}
-
 /** Write the weights into cells that are large enough; none where the mask forbids it. allowed: whether it does not.
- *  colours: those that cells have. */
+ *  colours: those that cells have; greys: those of keys that stand apart. */
 export function paintNumbers(
   context: CanvasRenderingContext2D,
   plot: Plot,
@@ -87,7 +86,7 @@ export function paintNumbers(
   apart: boolean[],
   pictures: Picture[],
   colours: Uint32Array,
-  look: Look,
+  greys: Uint32Array,
 ): void {
   const { pixels } = plot.window;
   if (pixels < NUMBERS) return;
@@ -103,8 +102,7 @@ export function paintNumbers(
       for (let j = Math.max(keys[0], right); j < Math.min(keys[1], right + SIDE); j++) {
         const value = values[(i - down) * SIDE + j - right]!;
         if (!allowed(i, j) || value < 0.005) continue; // the colour says so much
-        const [own, ground] = [rgbOf(value, colours), parseInt(look.back.slice(1, 3), 16)];
-        context.fillStyle = ink(apart[j] ? (own.map((c) => c + FADED * (ground - c)) as unknown as Rgb) : own);
+        context.fillStyle = ink(rgbOf(value, apart[j] ? greys : colours));
         context.fillText(short(value), xOf(plot, j + 0.5), yOf(plot, i + 0.5));
       }
     }
@@ -142,7 +140,7 @@ export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries
   const [along, down] = shown(plot);
   const named = window.pixels >= NAMES;
   const step = named ? 1 : stepOf(window.pixels);
-  context.font = `${named ? Math.min(14, window.pixels - 1) : 11}px system-ui, sans-serif`;
+  context.font = fontOf(named ? window.pixels : 0);
   context.textBaseline = "middle";
   const write = (label: string, colour: string, room: number, x: number, y: number, turned: boolean) => {
     context.save();

@@ -5,7 +5,7 @@ import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Call, Text } from "../data/format";
 import { Camera, type Place, type Sight } from "./camera";
-import { clip, paintAxes, paintCell, paintChosen, paintGreys, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
+import { clip, marginOf, paintAxes, paintCell, paintChosen, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
 import { coarseOf, coarsePicture, type Coarse } from "./overview";
 import { cellOf, inWindow, levelFor, SIDE, tilesIn, topLevel } from "./pyramid";
 import { palette } from "./shades";
@@ -38,13 +38,14 @@ export class Scene {
   place: Place | null = null;
   chosen: { token: number; side: "gives" | "receives" } | null = null;
   allowed: (query: number, key: number) => boolean = () => true; // where the mask does not forbid a weight
-  apart: boolean[] = []; // keys whose columns are grey, and count for no colour, where cells are single weights
+  private apart: boolean[] = []; // keys whose columns are grey, and count for no colour, where cells are single weights
   private shown: Shown | null = null;
   private tiles: Tiles | null = null;
   private coarse: Coarse | null = null;
   private coarsePicture: HTMLCanvasElement | null = null; // in the colours of now
   private darkest = -1; // value of the darkest colour, once known
   private colours: Uint32Array | null = null;
+  private greys: Uint32Array | null = null;
   private readonly camera: Camera;
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -99,7 +100,7 @@ export class Scene {
   /** Fit the canvas into the room that there is. home: and show the whole. */
   resize(home = false): void {
     if (!this.shown || !this.tiles) return;
-    this.camera.resize(this.tiles.length, this.tiles.size, home);
+    this.camera.resize(this.tiles.length, this.tiles.size, home, marginOf(this.canvas, this.shown.queries, this.shown.keys));
     this.moved();
   }
 
@@ -162,6 +163,11 @@ export class Scene {
     this.dark = dark;
     this.recolour();
     this.draw();
+  }
+
+  setApart(apart: boolean[]): void {
+    this.apart = apart;
+    this.recolour();
   }
 
   /** Draw for paper at once: the page has turned light, and its dots are finer. */
@@ -248,8 +254,8 @@ export class Scene {
 
   private recolour(): void {
     if (this.darkest < 0) return;
-    this.colours = palette(this.darkest, this.dark);
-    this.tiles?.recolour(this.colours);
+    [this.colours, this.greys] = [palette(this.darkest, this.dark), palette(this.darkest, this.dark, "apart")];
+    this.tiles?.recolour(this.colours, this.greys, this.apart);
     this.paintCoarse();
   }
 
@@ -277,7 +283,7 @@ export class Scene {
     context.save();
     clip(context, this.plot);
     context.imageSmoothingEnabled = false;
-    this.paintPictures(context, look);
+    this.paintPictures(context);
     context.restore();
     paintAxes(context, this.plot, this.shown.queries, this.shown.keys, this.place, look);
     context.save();
@@ -288,7 +294,7 @@ export class Scene {
   }
 
   /** The coarsest first: each finer one over it, and those of this level last. */
-  private paintPictures(context: CanvasRenderingContext2D, look: Look): void {
+  private paintPictures(context: CanvasRenderingContext2D): void {
     if (!this.colours) return;
     if (this.coarsePicture) {
       const { window, size, length } = this.plot;
@@ -304,8 +310,7 @@ export class Scene {
     }
     for (const picture of now) paintTile(context, this.plot, picture);
     if (level) return;
-    paintGreys(context, this.plot, this.apart, look);
-    paintNumbers(context, this.plot, this.allowed, this.apart, now, this.colours, look);
+    paintNumbers(context, this.plot, this.allowed, this.apart, now, this.colours, this.greys!);
   }
 
   private paintPlace(context: CanvasRenderingContext2D, { i, j }: Place, look: Look): void {

@@ -1,13 +1,13 @@
 // From weights to shades, by their square root. A table of 65,536 colours, by the upper bits of a float32 (the value to within
 // 0.4 %, finer than a shade), colours a million cells in a few milliseconds.
-import { shade, table } from "../parts/colours";
+import { shade, table, type Scale } from "../parts/colours";
 
 const CODES = 1 << 16;
 const LOWER = 15; // bits left out: positive float32 numbers grow with their bits
 
 /** The colour of every code, as a canvas keeps it (ABGR on machines of today). largest: the value of the darkest. */
-export function palette(largest: number, dark: boolean): Uint32Array {
-  const colours = Uint32Array.from(table("weights", dark), ([r, g, b]) => (0xff000000 | (b << 16) | (g << 8) | r) >>> 0);
+export function palette(largest: number, dark: boolean, scale: Scale = "weights"): Uint32Array {
+  const colours = Uint32Array.from(table(scale, dark), ([r, g, b]) => (0xff000000 | (b << 16) | (g << 8) | r) >>> 0);
   const value = new Float32Array(1);
   const bits = new Uint32Array(value.buffer);
   return Uint32Array.from({ length: CODES }, (_, code) => {

@@ -27,6 +27,8 @@ export class Tiles {
   readonly size: number;
   private readonly kept = new Map<string, Picture>(); // the last used last
   private colours: Uint32Array | null = null;
+  private greys: Uint32Array | null = null;
+  private apart: boolean[] = []; // keys in greys, where cells are single weights
 
   constructor(
     private readonly attention: Attention,
@@ -76,8 +78,8 @@ export class Tiles {
   }
 
   /** Use other colours from now on. */
-  recolour(colours: Uint32Array): void {
-    this.colours = colours;
+  recolour(colours: Uint32Array, greys: Uint32Array, apart: boolean[]): void {
+    [this.colours, this.greys, this.apart] = [colours, greys, apart];
   }
 
   /** Give up what is on its way; what is there stays, and what is asked for again goes on from it. */
@@ -191,8 +193,11 @@ export class Tiles {
   private paint(picture: Picture, first: number, last: number): void {
     if (picture.coloured !== this.colours) [first, last] = [0, SIDE];
     const pixels = new Uint32Array(picture.pixels.data.buffer);
+    const keys = picture.tile.level ? [] : this.apart.slice(picture.tile.col * SIDE, (picture.tile.col + 1) * SIDE);
     for (let r = first; r < last; r++) {
-      if (picture.there[r]) colour(picture.values, this.colours!, pixels, r * SIDE, (r + 1) * SIDE);
+      if (!picture.there[r]) continue;
+      colour(picture.values, this.colours!, pixels, r * SIDE, (r + 1) * SIDE);
+      keys.forEach((grey, c) => grey && colour(picture.values, this.greys!, pixels, r * SIDE + c, r * SIDE + c + 1));
     }
     picture.canvas.getContext("2d")!.putImageData(picture.pixels, 0, 0, 0, first, SIDE, last - first);
     picture.coloured = this.colours;

@@ -57,7 +57,6 @@ export function evenShade(value: number, largest: number): number {
   return Math.round(Math.min(1, value / largest) * (SHADES - 1));
 }
 
-export const IN_GREY = " (special tokens and sinks in grey)"; // beside the colours, which end at the largest of the others
 export const BY_ROOT = "(shades by square root)"; // what `shade` does, beside the colours
 
 /** The shade of a number of either sign, in equal steps: 0 in the middle. */
