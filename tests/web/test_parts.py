@@ -24,9 +24,14 @@ def test_a_band_tells_what_a_mask_forbids(i: int, j: int, allowed: bool) -> None
     assert call("attention/mask", "allows", {"kind": "band", "low": -3, "high": 1}, None, i, j) is allowed
 
 
-def test_what_is_usual_in_a_column_of_a_map_is_its_median_where_it_may_be_looked_at() -> None:
-    """A causal map: a sink, a column looked at once, and columns of too few cells to tell."""
-    values = np.tril(np.full((20, 20), 0.001))
-    values[:, 0], values[9, 4], values[19, 19] = 0.5, 0.9, 0.9
-    described = {"rows": 20, "cols": 20, "values": {"float32": values.ravel().tolist()}}
-    assert call("map/overview", "usualOf", described) == pytest.approx([0.5, *[0.001] * 19])
+@pytest.mark.parametrize("step", [1, 2])
+def test_what_is_usual_in_a_map_is_in_its_column_or_at_its_distance(step: int) -> None:
+    """A causal map: a sink, a column looked at once, a diagonal, and columns of too few cells to tell."""
+    values = np.tril(np.full((40, 40), 0.001))
+    values[np.arange(5, 40), np.arange(35)] = 0.3
+    values[:, 0], values[15, 4], values[39, 39] = 0.5, 0.9, 0.9
+    described = {"rows": 40, "cols": 40, "values": {"float32": values.ravel().tolist()}}
+    usual = np.reshape(call("map/overview", "usualOf", described, step), (40, 40))
+    expected = values.copy()
+    expected[15, 4] = expected[39, 39] = 0.001
+    assert usual == pytest.approx(expected)

@@ -18,7 +18,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.map_statistics import cell_sizes
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.capture.interventions.names import Part
@@ -30,7 +29,8 @@ BAND = 1 << 22  # cells of a mask or bias read at once
 DENSE = 1 << 22  # maximum numbers of a bias without a shorter form
 RUNS = 1 << 24  # maximum runs of keys in a call's mask
 BLOCK = 1 << 22  # weights of all heads compared at once
-OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # (cells per side, largest size of a map without an overview)
+CELLS = 256  # per side of the finest overview
+OVERVIEWS = {"overview": (CELLS, 1024), "small": (32, 256)}  # (cells per side, largest size without an overview)
 NOTHING = -1e30  # replaces a sink score of -inf, which JSON lacks
 CODES = 65535  # the largest code of an overview cell
 
@@ -245,24 +245,22 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
 
 
 def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
-    """Return the page's overviews of an attention map: the mean weight of each cell, or None if the map is small."""
+    """Return the page's overviews of an attention map, or None for those that the map is too small for.
+
+    "overview": the mean weight of each cell. "small": the largest of these means in each of its larger cells.
+    """
     _, length, size = weights.shape
-    data: Data = {}
+    data: Data = dict.fromkeys(OVERVIEWS)
     pooled: Tensor | None = None
     for kind, (side, tokens) in OVERVIEWS.items():
-        data[kind] = None
         if not length or not size or max(length, size) <= tokens:
             continue
+        if pooled is None:
+            pooled = weights.pooled(min(CELLS, length), min(CELLS, size)).cpu().double()
         rows, cols = min(side, length), min(side, size)
-        if pooled is not None and pooled.shape[1] % rows == pooled.shape[2] % cols == 0:
-            # Cell p begins at p · tokens // cells, so each new cell consists of whole cells of the larger overview.
-            cells = cell_sizes(length, pooled.shape[1], CPU)[:, None] * cell_sizes(size, pooled.shape[2], CPU)
-            pooled = (pooled * cells).unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
-            pooled /= cell_sizes(length, rows, CPU)[:, None] * cell_sizes(size, cols, CPU)
-        else:
-            pooled = weights.pooled(rows, cols).cpu().double()
-        largest = pooled.amax((1, 2))
-        share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
+        cells = torch.nn.functional.adaptive_max_pool2d(pooled, (rows, cols))
+        largest = cells.amax((1, 2))
+        share = cells / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
         codes = (share.clamp(0, 1).sqrt() * CODES).round().numpy().astype(np.uint16)
         data[kind] = {"rows": rows, "cols": cols, "values": numbers.add(codes), "largest": largest.tolist()}
     return data

@@ -126,7 +126,7 @@ export interface Call {
   ablated: number[]; // heads whose weights are all 0
   difference: number; // largest |weight here − weight of the library| of all weights
   overview: Overview | null; // of a large map
-  small: Overview | null; // a picture the size of a stamp
+  small: Overview | null; // a picture the size of a stamp: of each cell, the largest mean of the overview's cells in it
   given?: true; // a program computed its weights: bias has their logarithms, query and key are 0
   served?: true; // its numbers are not here: a server computes its weights, tile by tile
   norms: Numbers | null; // float32 (H, S): ‖W_O · value of key j through head h‖; weight × norm is the contribution's size
