@@ -207,14 +207,14 @@ def _add_alignments(page: Page, traces: Sequence[Any], places: Sequence[Sequence
     ]  # fmt: skip
     together = len({tuple(kept_numbers(pair.decoder.cross)) for pair, _ in pairs}) == 1
     layers = choose([pair for pair, _ in pairs]) if together else None
-    for pair, calls in pairs:
+    for n, (pair, calls) in enumerate(pairs, 1):
         alignment = align(pair, layers=layers)
         by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
         best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
         left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
-        reason = f"{capital(why_these_layers(alignment, len(pairs) if together else 1))}{left_out}."
-        choice = {"call": best, "head": alignment.head, "why": reason}
-        page.alignment.append({"calls": [*calls.values()], "best": choice})
+        name = f"text {n}: " if len(pairs) > 1 else ""
+        page.status.append(f"{capital(name + why_these_layers(alignment, len(pairs) if together else 1))}{left_out}.")
+        page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head}})
         page.overview = {"kind": "pair"}
 
 

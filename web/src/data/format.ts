@@ -326,7 +326,7 @@ export interface Called {
 /** A translation: the words of both texts, and the calls whose weights align them. */
 export interface Alignment {
   calls: number[]; // of calls, cross-attention of one pair
-  best: { call: number; head: number | null; why: string }; // what the library's alignment chose
+  best: { call: number; head: number | null }; // what the library's alignment chose
 }
 
 /** What Steps needs beside queries and keys, of the calls where it was asked for. */

@@ -35,29 +35,22 @@ export function coarsePicture({ rows, cols, values }: Coarse, colours: Uint32Arr
   return canvas;
 }
 
-/** What is usual in each cell, at most its value: the median of its column from the first to the last above 0 (where those are few, what is usual in
- *  most columns), or the median at its distance, if that is more. */
+/** What is usual in each cell, at most its value: the median of its column from the first to the last above 0 or, if that is more, at its distance. */
 export function usualOf({ rows, cols, values }: Coarse): Float32Array {
   const lane = new Float32Array(rows);
-  const read = (first: number, col: (row: number) => number) => {
+  /** Of the cells from one on, downwards or along a diagonal; 0 where few are above 0. */
+  const median = (row: number, col: number, right: number) => {
     let n = 0;
-    for (let r = first; r < rows && col(r) < cols; r++) lane[n++] = values[r * cols + col(r)]!;
-    return lane.subarray(0, n);
-  };
-  const ofColumn = Float32Array.from({ length: cols }, (_, c) => {
-    const all = read(0, () => c);
+    for (; row < rows && col < cols; row++, col += right) lane[n++] = values[row * cols + col]!;
+    const all = lane.subarray(0, n);
     const own = all.subarray(all.findIndex((value) => value > 0), all.findLastIndex((value) => value > 0) + 1).sort();
-    return own.length < rows / 10 ? NaN : own[own.length >> 1]!;
-  });
-  const known = ofColumn.filter((value) => !Number.isNaN(value)).sort();
-  const ofDistance = Float32Array.from({ length: rows + cols - 1 }, (_, n) => {
-    const own = read(Math.max(0, n - cols + 1), (row) => row - n + cols - 1).sort();
-    return own.length < rows / 8 ? 0 : own[own.length >> 1]!;
-  });
-  const usual = Float32Array.from(ofColumn, (value) => (Number.isNaN(value) ? (known[known.length >> 1] ?? 0) : value));
+    return own.length < rows / 10 ? 0 : own[own.length >> 1]!;
+  };
+  const ofColumn = Float32Array.from({ length: cols }, (_, c) => median(0, c, 0));
+  const ofDistance = Float32Array.from({ length: rows + cols - 1 }, (_, n) => median(Math.max(0, n - cols + 1), Math.max(0, cols - 1 - n), 1));
   const out = values.slice();
   for (let r = 0, n = 0; r < rows; r++) {
-    for (let c = 0; c < cols; c++, n++) out[n] = Math.min(out[n]!, Math.max(usual[c]!, ofDistance[r - c + cols - 1]!));
+    for (let c = 0; c < cols; c++, n++) out[n] = Math.min(out[n]!, Math.max(ofColumn[c]!, ofDistance[r - c + cols - 1]!));
   }
   return out;
 }

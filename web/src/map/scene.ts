@@ -38,14 +38,13 @@ export class Scene {
   place: Place | null = null;
   chosen: { token: number; side: "gives" | "receives" } | null = null;
   allowed: (query: number, key: number) => boolean = () => true; // where the mask does not forbid a weight
-  private apart: boolean[] = []; // keys whose columns are grey, and count for no colour, where cells are single weights
+  apart: boolean[] = []; // keys whose columns are grey, and count for no colour, where cells are single weights
   private shown: Shown | null = null;
   private tiles: Tiles | null = null;
   private coarse: Coarse | null = null;
   private coarsePicture: HTMLCanvasElement | null = null; // in the colours of now
   private darkest = -1; // value of the darkest colour, once known
   private colours: Uint32Array | null = null;
-  private greys: Uint32Array | null = null;
   private readonly camera: Camera;
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -165,11 +164,6 @@ export class Scene {
     this.draw();
   }
 
-  setApart(apart: boolean[]): void {
-    this.apart = apart;
-    this.recolour();
-  }
-
   /** Draw for paper at once: the page has turned light, and its dots are finer. */
   private readonly print = () => this.paintOn(this.canvas, Math.max(PAPER, devicePixelRatio));
   private readonly printed = () => this.draw();
@@ -254,8 +248,8 @@ export class Scene {
 
   private recolour(): void {
     if (this.darkest < 0) return;
-    [this.colours, this.greys] = [palette(this.darkest, this.dark), palette(this.darkest, this.dark, "apart")];
-    this.tiles?.recolour(this.colours, this.greys, this.apart);
+    this.colours = palette(this.darkest, this.dark);
+    this.tiles?.recolour(this.colours, palette(this.darkest, this.dark, "apart"), this.apart);
     this.paintCoarse();
   }
 
@@ -309,8 +303,7 @@ export class Scene {
       for (const { tile } of others) paintTile(context, this.plot, this.tiles!.picture(tile)!);
     }
     for (const picture of now) paintTile(context, this.plot, picture);
-    if (level) return;
-    paintNumbers(context, this.plot, this.allowed, this.apart, now, this.colours, this.greys!);
+    if (!level) paintNumbers(context, this.plot, this.allowed, this.apart, now, this.colours, this.tiles!.greys!);
   }
 
   private paintPlace(context: CanvasRenderingContext2D, { i, j }: Place, look: Look): void {

@@ -27,7 +27,7 @@ export class Tiles {
   readonly size: number;
   private readonly kept = new Map<string, Picture>(); // the last used last
   private colours: Uint32Array | null = null;
-  private greys: Uint32Array | null = null;
+  greys: Uint32Array | null = null;
   private apart: boolean[] = []; // keys in greys, where cells are single weights
 
   constructor(

@@ -174,8 +174,9 @@ def _attended_rows(
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     """Explain in a sentence why `choose` chose an alignment's layers. texts: the number of texts."""
     written, read = alignment.written_layer, alignment.read_layer
-    first, second = f"before writing a word, layer {written} attends to the same source words", "after reading it"
-    second, others = (second, "other layers") if written == read else (f"layer {read} {second}", "other two layers")
     agreement = f"{number(alignment.agreement)} of 1"
-    reason = f"over all texts (in this text {agreement})" if texts > 1 else f"({agreement})"
-    return f"{first} as {second}: no {others} agree more {reason}"
+    reason = f"over all texts ({agreement} in this text)" if texts > 1 else f"({agreement})"
+    if written == read:
+        return f"layer {written} is shown because words being written and words read back agree most there {reason}"
+    layers = f"layer {written} is shown for words being written and layer {read} for words read back"
+    return f"{layers}, because these two layers agree most on the source words {reason}"
