@@ -29,7 +29,7 @@ OURS: dict[str, dict[str, str]] = {
         "attribute": "regard.questions.queries:AttributionQuery",
         "patch": "regard.questions.queries:PatchQuery",
         "generate": "regard.questions.generate.query:GenerateQuery",
-        "translate": "regard.questions.see.query:TranslateQuery",
+        "translate": "regard.questions.queries:TranslateQuery",
         "paint": "regard.diffusion.verb:PAINT",
         "train": "regard.train.verb:TRAIN",
         "evolve": "regard.train.verb:EVOLVE",

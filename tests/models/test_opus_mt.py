@@ -96,7 +96,7 @@ def test_the_encoder_alone_says_the_same(opus_mt, pairs) -> None:
 
 def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus_mt) -> None:
     from regard.explain.texts.summary import summarise
-    from regard.questions.see.alignment import alignment_findings, shown_rows
+    from regard.questions.translate import alignment_findings, shown_rows
     from tests.said.reading import names_in, numbers_in
 
     summary = summarise([opus_mt.generate(text).trace for text in (RIVER, MONEY)])

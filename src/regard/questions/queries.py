@@ -1,4 +1,4 @@
-"""Declare the options of `regard tokens`, `steps`, `heads`, `attribute` and `patch`, without importing torch."""
+"""Declare the options of `regard tokens`, `steps`, `heads`, `translate`, `attribute` and `patch`, without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +111,38 @@ class HeadsQuery(Query):
         from regard.questions.heads import heads
 
         return heads(model, traces, tests=self.tests, seed=self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateQuery(Query):
+    """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
+
+    summary = "Translate texts and show how the words align."
+    heading = "Generate"
+    examples = (
+        'translate "the river bank" --model runs/translator',
+        'translate "A river bank." --model opus-mt-en-fr --figure aligned.png',
+    )
+    served = False
+    inputs = ("model",)
+    needs_model = (
+        "pass an encoder-decoder, from the Hub (--model Helsinki-NLP/opus-mt-en-fr) "
+        "or your own (regard train --pairs FILE --out runs/translator)"
+    )
+    files = ("figure", "html of traces", "csv", "json", "save")
+    saved_alone = True
+    full = True
+    names_targets = True
+
+    layer: int | None = option(shown="the two layers whose alignments agree most")
+    head: int | None = option(shown="the mean of all heads")
+    top: int = option(default=5, least=1)
+
+    def run(self, source: "Source", progress: Progress) -> "Answer":
+        """Translate the texts and return the alignment in the model's cross-attention."""
+        from regard.questions.translate import translated
+
+        return translated(source.read(), layer=self.layer, head=self.head, top=self.top)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Declare the options of `regard see` and `regard translate`: a word or all tokens of texts, images, a translation."""
+"""Declare the options of `regard see`: a word or all tokens of texts, or images."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,35 +110,3 @@ def read_sentences(file: Path, word: str) -> list[str]:
     if (count := len(sentences)) < MIN_SENTENCES:
         raise RegardError(f"{option}: {count} different sentences, expected {MIN_SENTENCES} or more, one per line")
     return sentences
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateQuery(Query):
-    """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
-
-    summary = "Translate texts and show how the words align."
-    heading = "Generate"
-    examples = (
-        'translate "the river bank" --model runs/translator',
-        'translate "A river bank." --model opus-mt-en-fr --figure aligned.png',
-    )
-    served = False
-    inputs = ("model",)
-    needs_model = (
-        "pass an encoder-decoder, from the Hub (--model Helsinki-NLP/opus-mt-en-fr) "
-        "or your own (regard train --pairs FILE --out runs/translator)"
-    )
-    files = ("figure", "html of traces", "csv", "json", "save")
-    saved_alone = True
-    full = True
-    names_targets = True
-
-    layer: int | None = option(shown="the two layers whose alignments agree most")
-    head: int | None = option(shown="the mean of all heads")
-    top: int = option(default=5, least=1)
-
-    def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Translate the texts and return the alignment in the model's cross-attention."""
-        from regard.questions.see.alignment import translated
-
-        return translated(source.read(), layer=self.layer, head=self.head, top=self.top)

@@ -11,7 +11,7 @@ from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
-from regard.questions.see.alignment import Translation, shown_rows
+from regard.questions.translate import Translation, shown_rows
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
 from tests.said.reading import names_in, numbers_in, plain_and_few, reads

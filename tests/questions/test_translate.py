@@ -10,8 +10,8 @@ from regard.explain.texts.summary import Summary, summarise
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Share
 from regard.explain.wording import number
-from regard.questions.see.alignment import MOST_ROWS, Translation, alignment_findings
 from regard.questions.see.answer import seen
+from regard.questions.translate import MOST_ROWS, Translation, alignment_findings
 from tests.support import own_models
 from tests.support.own_models import translator
 
