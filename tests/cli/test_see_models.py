@@ -51,7 +51,7 @@ def test_pairs(folder: Path) -> None:
     assert (code, code_2, code_3) == (0, 0, 0), err + err_2 + err_3
     for says in (
         "Target 1: 7 tokens, including special tokens",
-        "Cross-attention from target 2 to text 2",
+        "Cross-attention in text 2 as each token is written (layer ",
         "Target tokens that attend to “bank” of text 2 (mean of heads)",
         "“bank” in text 1 attends to",
     ):

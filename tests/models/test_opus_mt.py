@@ -94,14 +94,12 @@ def test_the_encoder_alone_says_the_same(opus_mt, pairs) -> None:
     torch.testing.assert_close(again.logits[0], pair.decoder.logits, atol=1e-3, rtol=0)
 
 
-def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus_mt) -> None:
+def test_the_word_that_becomes_another_comes_first(opus_mt) -> None:
     from regard.explain.texts.summary import summarise
-    from regard.questions.translate import alignment_findings, shown_rows
+    from regard.questions.see.alignment import alignment_sentences
     from tests.said.reading import names_in, numbers_in
 
     summary = summarise([opus_mt.generate(text).trace for text in (RIVER, MONEY)])
-    said = alignment_findings(summary)
+    said = alignment_sentences(summary)
     assert names_in(said[0]) == ["bank", "rive", "banque"]
     assert [number for number in numbers_in(said[0]) if "." in number] == ["0.54", "0.78"]
-    shown = [[each.text for each, _ in shown_rows(summary, found, 7)] for found in summary.target.alignments]
-    assert [texts[-1] for texts in shown] == ["rive", "banque"]

@@ -18,10 +18,8 @@ from regard.questions.see.answer import Seen, seen
 from regard.questions.see.panels import (
     FULL,
     ROWS,
-    alignment_table,
     attends,
     cosines_table,
-    cross_attention_tables,
     links_table,
     references_table,
     text_strips,
@@ -242,20 +240,3 @@ def test_a_range_has_no_negative_zero_and_may_be_unknown(bank, minilm) -> None:
     ends = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001]), Neutral("money", 12, [None], [None], [None])
     rows = references_table(replace(summary, neutral=list(ends))).rows
     assert {row[0]: row[1] for row in rows} == {"river": "0.34 (0.28 to 0.00)", "money": "– (– to –)"}
-
-
-def test_the_numbers_are_the_alignments(tiny_pair) -> None:
-    pair = tiny_pair.trace("the man on the river bank", target="un homme sur la rive")
-    summary = seen([pair], "bank").summary
-    (found,) = summary.target.alignments
-    panel = alignment_table(found, summary, screen=True)
-    assert f"(layer {found.read_layer})" in panel.columns[2].name
-    for row, own in zip(panel.rows, found.tokens, strict=True):
-        assert row[0] == own.text
-        assert (row[1] is None) == (own.written is None)
-        assert [weight for _, weight in row[2].parts] == [share.weight for share in own.read.top[:2]]
-        assert row[2].mark == "*" * (own.read.apart > 0.5)
-    (table,) = cross_attention_tables(summary, summary.target)
-    assert table.title.startswith("Target tokens that attend to “bank” of text 1")
-    for row, read in zip(table.rows, summary.target.to_words[0].read, strict=True):
-        assert [weight for _, weight in row[2].parts] == [share.weight for share in read.top[:3]]

@@ -30,9 +30,11 @@ def test_a_translation_names_the_largest_weights_as_its_words_are_written(pair_o
         return
     best = max(rows, key=lambda row: row.written.top[0].weight)
     first = found.findings()[0]
+    if word is None and best.written.top[0].weight < 0.3:
+        assert first == "No translated word attends most to a source word with weight 0.30 or more."
+        return
     assert names_in(first)[:2] == [best.text, best.written.top[0].text]
     assert reads(re.findall(r"\((\d\.\d+)\)", first)[0], best.written.top[0].weight)
-    assert f"layer {alignment.written_layer}" in first
 
 
 def test_repeated_tokens_have_their_numbers(minilm) -> None:

@@ -18,7 +18,8 @@ from regard.errors import RegardError
 from regard.explain.weights.attended import Attended, attended
 from regard.explain.weights.sinks import Sink, cross_sinks
 from regard.explain.wording import number
-from regard.text.words import Word
+from regard.text.tokens import Token
+from regard.text.words import Word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
@@ -53,6 +54,21 @@ class Alignment:
     layers: list[int]
     weights: list[list[list[float]]]
     sinks: list[Sink]
+
+
+@dataclass(frozen=True)
+class AlignmentLink:
+    """A link from a target token to the source token that it attends to most, without special tokens and sinks.
+
+    translation, word: the words of the target and source token. outdone: whether special tokens or a sink receive more.
+    """
+
+    target: int
+    source: int
+    weight: float
+    translation: str
+    word: str
+    outdone: bool
 
 
 @dataclass(frozen=True)
@@ -137,6 +153,21 @@ def agreements(weights: Float[Tensor, "N T S"], tokens: Sequence[int]) -> Float[
     same = torch.einsum("ats,bts->ab", written, read)
     total = torch.einsum("as,bs->ab", written.sum(1), read.sum(1))
     return same / count - (total - same) / (count * (count - 1))
+
+
+def word_links(alignment: Alignment, source: Sequence[Token], target: Sequence[Token]) -> list[AlignmentLink]:
+    """Return the links between words as they are written, the largest weights first. source, target: the tokens."""
+    sources, targets = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
+    links = []
+    for token in alignment.tokens:
+        if token.written is None or not token.written.top or target[token.token].special:
+            continue
+        row, top = token.written, token.written.top[0]
+        outdone = max([row.special, *(sink.weight for sink in row.sinks)]) > top.weight
+        if wordlike(targets[token.token]) and wordlike(sources[top.token]):
+            names = targets[token.token], sources[top.token]
+            links.append(AlignmentLink(token.token, top.token, top.weight, *names, outdone))
+    return sorted(links, key=lambda link: -link.weight)
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:

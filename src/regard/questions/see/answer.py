@@ -11,7 +11,9 @@ from regard.explain.frames import Row
 from regard.explain.logits import names_of
 from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
+from regard.explain.weights.alignment import why_these_layers
 from regard.explain.weights.attended import Attended
+from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.control import trace_control, trace_word
 from regard.models.load import load
@@ -66,8 +68,11 @@ class Seen(TracesAnswer):
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Return notes on text that the tokenizer doesn't know."""
+        """Return the reason for an alignment's layers, and notes on text that the tokenizer doesn't know."""
         notes: list[str] = []
+        if self.summary.target is not None and self.layer is None:
+            alignment = self.summary.target.alignments[0]
+            notes.append(f"{capital(why_these_layers(alignment, len(self.summary.texts)))}.")
         words = dict.fromkeys(reference.word for reference in self.summary.references)
         missed = [(f"doesn't know all of --compare {quoted(word)}", status.unknown)
                   for word, status in zip(words, self.summary.reference_statuses, strict=True)]  # fmt: skip

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from regard.display.panels import Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.logits import LogitLens, Prediction
 from regard.explain.texts.occurrences import Occurrence
-from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
-from regard.explain.weights.alignment import Alignment, why_these_layers
-from regard.explain.weights.attended import Attended
+from regard.explain.texts.summary import Summary, comparable, layer_looked_at, leaves_range
 from regard.explain.wording import (
     called,
     capital,
@@ -23,13 +21,13 @@ from regard.explain.wording import (
     state_name,
 )
 from regard.questions.movement import updates_table
+from regard.questions.see.alignment import alignment_tables, cross_attention_tables
 from regard.text.quoting import quoted
-from regard.text.tokens import Token
 
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
-TEXTS, WINDOWS, ALIGNMENTS = 4, 8, 2  # at most this many on the first screen
+TEXTS, WINDOWS = 4, 8  # at most this many on the first screen
 ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links, and of reference words
 FULL = 0.30  # weight of a full bar
 MAX_PAIRS = 16  # of occurrences; if there are more, only pairs with the first occurrence are shown
@@ -41,7 +39,7 @@ def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
     panels: list[Panel | Later] = [*text_strips(first, "text"), *([_windows(first)] if first.windows else [])]
     if target is not None:
         panels += text_strips(target.summary, "target")
-        panels += [alignment_table(alignment, first, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
+        panels += alignment_tables(first)
     elif len(first.occurrences) > 2:
         panels.append(_occurrences_table(first))
     elif any(text.links for text in first.highlights):
@@ -244,63 +242,6 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
         note=note * bool(sink and not heads),
         columns=[*columns, Column(f"{first}other tokens with the largest weights")],
     )  # fmt: skip
-
-
-def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
-    """Return the alignment table: the source tokens that each target token attends to most."""
-    label, source = summary.labels[alignment.text], summary.tokens[alignment.text]
-    head_name = "" if alignment.head is None else f", head {alignment.head}"
-    rows: list[list[Cell]] = [
-        [token.text, *(None if row is None else _top_tokens(row, source, 2) for row in (token.written, token.read))]
-        for token in alignment.tokens
-    ]
-    one = alignment.written_layer == alignment.read_layer
-    agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
-    note = f"A token is written by the row that predicts it, and read by its own row. {capital(agree)}. "
-    note += _note_on_asterisks(bool(alignment.sinks))
-    if alignment.sinks:
-        sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
-        note += f" Attention sinks with their mean weight: {listed(sinks)}."
-    return Table(
-        name=f"Alignment, text {label}", title=f"Cross-attention from target {label} to text {label}", note=note,
-        columns=[Column("target"), Column(f"as it is written (layer {alignment.written_layer}{head_name})"),
-                 Column(f"as it is read (layer {alignment.read_layer}{head_name})")], rows=rows, screen=screen,
-    )  # fmt: skip
-
-
-def _note_on_asterisks(sinks: bool) -> str:
-    return f"*: special tokens{' and sinks' * sinks} receive more than half."
-
-
-def cross_attention_tables(summary: Summary, target: Target) -> list[Panel]:
-    """Return tables of the cross-attention to and from the followed word, layer by layer."""
-    other = target.summary
-    words = [
-        (f"Target tokens that attend to {quoted(occurrence.word)} of text {word.occurrence}", word, other, occurrence)
-        for word, occurrence in zip(target.to_words, summary.occurrences, strict=True)
-    ]
-    words += [
-        (f"Attention from {quoted(occurrence.word)} of target {word.occurrence} to the text", word, summary, occurrence)
-        for word, occurrence in zip(target.of_words, other.occurrences, strict=True)
-    ]
-    panels: list[Panel] = []
-    for title, word, side, occurrence in words:
-        tokens = side.tokens[occurrence.text]
-        rows: list[list[Cell]] = [
-            [str(read.layer), _top_tokens(word.written[n], tokens) if word.written else None, _top_tokens(read, tokens)]
-            for n, read in enumerate(word.read)
-        ]
-        panels.append(Table(
-            name=title, title=f"{title} ({mean_or_head(word.read[0].head)})", rows=rows,
-            note=_note_on_asterisks(any(row.sinks for row in word.read)),
-            columns=[Column("layer"), Column("as it is written"), Column("as it is read")],
-        ))  # fmt: skip
-    return panels
-
-
-def _top_tokens(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
-    """Return the tokens with the largest weights of an attention row."""
-    return Shares([(called(s.token, tokens), s.weight) for s in row.top[:count]], mark="*" * (row.apart > 0.5))
 
 
 def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:

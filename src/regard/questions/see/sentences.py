@@ -3,13 +3,14 @@
 from functools import partial
 from typing import Any
 
-from regard.display.sentences import Template, sentences
+from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.explain.texts.highlights import LINKS, numbers_of_links
-from regard.explain.texts.summary import Summary, Target, comparable, furthest_apart, leaves_range
+from regard.explain.texts.summary import Summary, comparable, furthest_apart, leaves_range
 from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
-from regard.explain.wording import listed, mean_or_head, number, numbered, quoted, weight_and_head, word_numbered
+from regard.explain.wording import number, numbered, quoted, weight_and_head, word_numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
+from regard.questions.see.alignment import alignment_sentences
 from regard.text.words import wordlike
 
 SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
@@ -19,7 +20,6 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 LIKELY = 0.5  # from this probability on, the prediction of a word or number comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
-    [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("both {word} vectors move {same_way} (cosine {cosine_1} and {cosine_2}, {usual}).", None),
      ("{moves_1} {way_1} and {second} {way_2}.", None),
      ("{moves} {way}, while {stays}.", None),
@@ -40,7 +40,6 @@ TABLE: list[list[Template]] = [
     [(PREDICTION, None)],
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
-    [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [(PREDICTION, lambda n: n["likely"])],
     [(LINKS, None)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
@@ -51,20 +50,16 @@ WHOLE_TEXT: list[list[Template]] = [
 
 def findings(summary: Summary) -> list[str]:
     """Return at most three sentences about the followed word or, without one, the most distinctive links."""
-    target = summary.target
-    numbers = _alignment_facts(summary, target) if target is not None else {}
+    result = [] if summary.target is None else alignment_sentences(summary)[:1]
     if summary.word is None:
-        texts = [_text_facts(summary, n) for n in range(len(summary.texts))]
-        if len(texts) == 1:
-            return sentences(WHOLE_TEXT, numbers | texts[0])
-        messages = [sentences(WHOLE_TEXT[1:], text) for text in texts]
-        in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
-        return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
-    if summary.occurrences:
-        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences)}
+        texts = [sentences(WHOLE_TEXT, _text_facts(summary, n)) for n in range(len(summary.texts))]
+        result += [text[n] for n in range(MAX_SENTENCES) for text in texts if len(text) > n]
+    elif summary.occurrences:
+        numbers: dict[str, Any] = {"word": quoted(summary.word), "count": len(summary.occurrences)}
         numbers |= _movement_facts(summary) | _link_facts(summary) | _cosine_facts(summary) | _update_facts(summary)
-        numbers |= _prediction_facts(summary, 0) if target is None else {}
-    return sentences(TABLE, numbers)
+        numbers |= _prediction_facts(summary, 0) if summary.target is None else {}
+        result += sentences(TABLE, numbers)
+    return result[:MAX_SENTENCES]
 
 
 def first_link(summary: Summary) -> WordLink | None:
@@ -226,28 +221,3 @@ def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
         numbers |= numbers_of_links(tokens, highlights.links[:2])
         numbers["subject"] = numbers["in_text"] + numbers["subject"]
     return numbers
-
-
-def _alignment_facts(summary: Summary, target: Target) -> dict[str, Any]:
-    """Return the numbers of the sentence on cross-attention: the target tokens with the largest weights."""
-    links = []
-    for alignment in target.alignments:
-        followed = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
-        written = {n for o in target.summary.occurrences if o.text == alignment.text for n in o.tokens}
-        tokens = target.summary.tokens[alignment.text]
-        for row in alignment.tokens:
-            if row.written is None or not row.written.top or tokens[row.token].special:
-                continue
-            best = row.written.top[0]
-            if summary.word is None or row.token in written or best.token in followed:
-                source = numbered(summary.tokens[alignment.text], best.token)
-                links.append((best.weight, numbered(tokens, row.token), source, alignment))
-    links.sort(key=lambda link: -link[0])
-    links = [link for link in links if link[3].written_layer == links[0][3].written_layer][:2]
-    if not links:
-        return {}
-    first = links[0][3]
-    verbs = ("attends most to", "to")
-    text = listed([f"{token} {verb} {source} ({number(weight)})"
-                    for verb, (weight, token, source, _) in zip(verbs, links, strict=False)])  # fmt: skip
-    return {"alignments": text, "cross_layer": first.written_layer, "cross_head": mean_or_head(first.head)}

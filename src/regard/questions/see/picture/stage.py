@@ -1,6 +1,5 @@
 """Draw the plot of `regard see` as a slide or a paper's column: sentences with arcs, heads, and a word's movement."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -65,7 +64,7 @@ class Stage:
     def slide(self) -> None:
         """Draw all panels on a slide, with the first finding as the title."""
         pen, (right, high), first = self.pen, SLIDE, self.lines[0]
-        write_headline(pen, self.summary, self.lines)
+        write_headline(pen, self.summary, self.lines, findings(self.summary))
         heads = f"{len(first.layers)} layers × {len(first.cells[0])} heads"
         pen.text(24, high - 12, f"{first.trace.status.model} · {heads}", self.look.small, GREY, room=430)
         checked = exactness([line.trace.status for line in self.lines])
@@ -391,10 +390,9 @@ class Stage:
             pen.text(x + wide, base, origin, look.small, GREY, "right")
 
 
-def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], without: str = "") -> None:
-    """Write the first finding as a title, and the next two below. without: a pattern for findings to leave out."""
-    kept = [sentence for sentence in findings(summary) if not (without and re.match(without, sentence))]
-    sentences = kept or ["No head attends to a word more than usual."]
+def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], sentences: Sequence[str]) -> None:
+    """Write the first sentence as a title, and the next two below."""
+    sentences = sentences or ["No head attends to a word more than usual."]
     followed = lines[0].word if lines else summary.word or ""
     words = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
     words |= {reference.word.lower() for reference in summary.references}

@@ -1,8 +1,6 @@
 """Draw the plot of `regard see`, with requested logit lenses below it, and the small SVG for a notebook."""
 
-import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any, Literal
 
@@ -30,6 +28,7 @@ from regard.explain.weights.alignment import Alignment
 from regard.explain.wording import fixed, in_plot, mean_or_head, number, state_name
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
+from regard.questions.see.alignment import alignment_sentences
 from regard.questions.see.panels import predicted_position
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine, layout, written_tokens
@@ -123,8 +122,7 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     """Draw a slide of cross-attention: matrices (target by source) for written and read tokens, and all layers."""
     assert summary.target is not None
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
-    single = replace(summary, target=replace(summary.target, alignments=[alignment]))
-    write_headline(pen, single, [], rf"In text (?!{re.escape(summary.labels[alignment.text])}\b)")
+    write_headline(pen, summary, [], alignment_sentences(summary, alignment.text))
     sinks = {sink.token for sink in alignment.sinks}
     grey = {n for n, token in enumerate(source) if token.special or n in sinks}
     chosen = {"written": alignment.written_layer, "read": alignment.read_layer}
