@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from regard.questions.attribution.gradients import attribute_to_tokens as attribute_to_tokens
     from regard.questions.generate.answer import generated as generated
     from regard.questions.map.whole import matrix as matrix
-    from regard.questions.patch_sweep import attribution_patching as attribution_patching
-    from regard.questions.patch_sweep import patch_sweep as patch_sweep
+    from regard.questions.patch.sweep import attribution_patching as attribution_patching
+    from regard.questions.patch.sweep import patch_sweep as patch_sweep
     from regard.questions.see.answer import see as see
     from regard.questions.steps import steps as steps
     from regard.questions.why.causes import why as why

@@ -17,7 +17,7 @@ from regard.models.source import Source
 from regard.plugins import REQUESTS, ours
 from regard.questions.attribution.direct import attribution
 from regard.questions.attribution.gradients import attribute_to_tokens
-from regard.questions.patch_sweep import patch_sweep
+from regard.questions.patch.sweep import patch_sweep
 from regard.questions.why.score import score_sources
 from tests.support import run_in_process
 

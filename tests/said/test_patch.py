@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regard.questions.patch import PatchSweep
+from regard.questions.patch.answer import PatchSweep
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 
 TOKENS = ("the 0", "quiet 1", "bank 2", ". 3")

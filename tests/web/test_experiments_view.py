@@ -11,7 +11,7 @@ import regard
 from regard.diffusion.answer import PromptPainting
 from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
-from regard.questions.patch import describe_patch
+from regard.questions.patch.answer import describe_patch
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve import evolution
 from tests.questions.test_patch import made

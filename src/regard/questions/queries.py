@@ -267,6 +267,6 @@ class PatchQuery(OutcomeQuery):
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Run a patch sweep on two traces, of the clean and the corrupted text."""
-        from regard.questions.patch_sweep import patch_traces
+        from regard.questions.patch.sweep import patch_traces
 
         return patch_traces(model, traces, progress=progress, **vars(self))

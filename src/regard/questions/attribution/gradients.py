@@ -32,8 +32,8 @@ from regard.questions.attribution.direct import (
     attribution,
     extreme_parts,
 )
-from regard.questions.patch import PatchSweep
-from regard.questions.patch_sweep import attribution_patching
+from regard.questions.patch.answer import PatchSweep
+from regard.questions.patch.sweep import attribution_patching
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import spelling, words

@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-import regard
 from regard.display.canvas import all_axes
-from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
-from regard.questions.patch import PatchSweep, describe_patch, trivial_patches
+from regard.questions.patch.answer import PatchSweep, describe_patch
 from regard.web.html_file import script_json
 from tests.said.reading import names_in, numbers_in, shows
-from tests.support import own_models
 
 SWEEP = PatchSweep(
     "hidden_states", "positions", "denoising", "clean text", "bad text", "a number", 1.0, 3.0,
@@ -43,9 +39,6 @@ def test_rows_and_json_have_every_patch() -> None:
     assert rows[3] == {"layer": "0", "position": "text 1", "outcome": 3.0, "share": 1.0}
     assert (data["format"], data["run"], data["source"], data["direction"]) == ("regard patch", 1.0, 3.0, "denoising")
     assert data["findings"] == SWEEP.findings()
-
-
-RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 
 
 def made(**changes: Any) -> PatchSweep:
@@ -149,49 +142,3 @@ def test_shares_stand_in_their_layers_and_columns_in_a_terminal() -> None:
         ["input", "0.00", "0.75", "−0.20"],
         ["3", "0.10", "1.20", "1.00"],
     ]
-
-
-def test_where_texts_differ_and_where_the_outcome_is_read(minilm: Any) -> None:
-    outcome = cosine("bank", minilm.trace(RIVER)["bank"])
-    given = ((0, 0, "elsewhere"), (2, 1, "read"))
-    found = regard.patch_sweep(minilm, RIVER, MONEY, outcome, layers=["input", 0, 5], at=[6, 7], direction="noising")
-    assert found.given == given
-    assert [found.shares[row][column] for row, column, _ in given] == pytest.approx([1.0, 1.0], abs=1e-3)
-    assert regard.patch_sweep(minilm, RIVER, MONEY, outcome, what="feed_forward", layers=[5], at=[7]).given == ()
-
-
-def test_texts_that_differ_twice_and_an_outcome_of_all_tokens(minilm: Any) -> None:
-    everywhere = Outcome("mean", lambda trace: trace.last_hidden_state.mean(0).norm(), logits=False)
-    twice = RIVER.replace("river", "money").replace("quiet", "noisy")
-    assert regard.patch_sweep(minilm, RIVER, twice, everywhere, layers=["input", 5], at=[5, 6, 7]).given == ()
-
-
-def test_before_the_last_word_of_a_decoder_all_is_the_same() -> None:
-    model = own_models.opened("llama")
-    outcome = logit_difference(model, "bank", "man")
-    found = regard.patch_sweep(model, "A man is on a river", "A man is on a bank", outcome)
-    depth, last = len(found.layers), len(found.columns) - 1
-    assert found.given == tuple((row, last, "elsewhere") for row in range(depth))
-    assert [row[last] for row in found.shares] == pytest.approx([1.0] * depth, abs=1e-3)
-
-
-def test_of_an_encoder_decoder_what_is_read_across_counts() -> None:
-    pair = own_models.pair()
-    norm = Outcome("norm", lambda trace: float(trace.sides[-1].last_hidden_state[-1].norm()))
-    targets = ("Une rive", "Une rive")
-    encoder, decoder = (
-        regard.patch_sweep(pair, "A bank", "She bank", norm, part=part, targets=targets)
-        for part in ("encoder", "decoder")
-    )
-    assert encoder.given == ((0, 0, "elsewhere"),)
-    assert decoder.given == ((len(decoder.layers) - 1, len(decoder.columns) - 1, "read"),)
-
-
-def test_a_patch_that_does_not_reach_the_outcome_is_not_listed(minilm: Any) -> None:
-    """Some families carry more from layer to layer than hidden states: their patches need not be all of it."""
-    run, source = minilm.trace(MONEY), minilm.trace(RIVER)
-    places = [((6,), (6,))]
-    assert trivial_patches(run, source, None, ["input"], places, [[0.9]], (0.0, 1.0)) == ()
-    assert trivial_patches(run, source, None, ["input"], places, [[1.0]], (0.0, 1.0)) == ((0, 0, "elsewhere"),)
-    assert trivial_patches(run, source, None, ["input"], places, [[1.0]], (1.0, 1.0)) == ()
-    assert torch.equal(run.hidden_states[0][5], source.hidden_states[0][5])

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -11,19 +10,14 @@ from regard.capture.interventions.names import Part
 from regard.display.answer import MAX_TITLE, Answer
 from regard.display.panels import Heat, Panel, decimals
 from regard.display.sentences import Template, sentences
-from regard.explain.causes.outcomes import AnyTrace
 from regard.explain.frames import Row
 from regard.explain.wording import capital, fixed
 from regard.text.quoting import display_text, quoted, short
 from regard.trace.status import UNKNOWN, Status
-from regard.trace.trace import Trace
 
 Reason = Literal["elsewhere", "read"]
 Layer = int | Literal["input"]
-TokenNumbers = tuple[int, ...]
 
-NEAR = 5e-3  # fractions this close to 1 are printed as 100 %
-ALIKE = 1e-6  # relative to the largest value; smaller differences between two runs are rounding errors
 ACTIVATIONS = {
     "hidden_states": "hidden states",
     "head_outputs": "head outputs",
@@ -53,63 +47,6 @@ TABLE: list[list[Template]] = [
     ],
     [("Trivial patches (100% in any model{if_measured}) are left out: {trivial}.", None)],
 ]
-
-
-def trivial_patches(
-    run: AnyTrace,
-    source: AnyTrace,
-    part: Part | None,
-    layers: Sequence[Layer],
-    positions: Sequence[tuple[TokenNumbers, TokenNumbers]],
-    outcomes: Sequence[Sequence[float]],
-    ends: tuple[float, float],
-    *,
-    estimated: bool = False,
-) -> tuple[tuple[int, int, Reason], ...]:
-    """List (row, column, reason) of hidden-state patches that give the source's outcome in any model.
-
-    part: an encoder-decoder's patched stack. layers: the rows' layers. positions: for each column, the patched tokens
-    of the run and of the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated:
-    whether outcomes are gradient estimates, which needn't reach the source's outcome. A measured patch that doesn't
-    reach it is never listed, because some architectures pass more than hidden states from layer to layer.
-    """
-    if ends[0] == ends[1]:
-        return ()
-    trivial: list[tuple[int, int, Reason]] = []
-    last = len(trace_of_patched_stack(run, part).hidden_states) - 1
-    for row, layer in enumerate(layers):
-        state = 0 if layer == "input" else layer + 1
-        for column, (tokens, sources) in enumerate(positions):
-            reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
-            unchanged_elsewhere = all(value == ends[0] for n, value in enumerate(outcomes[row]) if n != column)
-            if (reached or estimated) and _same_outside_patch(run, source, part, state, tokens, sources):
-                trivial.append((row, column, "elsewhere"))
-            elif state == last and part != "encoder" and (unchanged_elsewhere if estimated else reached):
-                trivial.append((row, column, "read"))
-    return tuple(trivial)
-
-
-def _same_outside_patch(
-    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, tokens: TokenNumbers, sources: TokenNumbers
-) -> bool:
-    """Return whether two runs agree at all unpatched tokens and in the unpatched stack."""
-    run_side, source_side = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
-    if tokens != sources or len(run_side.tokens) != len(source_side.tokens):
-        return False
-    others = [n for n in range(len(run_side.tokens)) if n not in tokens]
-    compared = [(run_side.hidden_states[state][others], source_side.hidden_states[state][others])]
-    if part is not None:  # compare the encoder's output, or the decoder's input
-        number, stack = (-1, 0) if part == "decoder" else (0, 1)
-        compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))
-    return all(
-        a.shape == b.shape and (not a.numel() or float((a - b).abs().max()) <= ALIKE * float(a.abs().max()))
-        for a, b in compared
-    )
-
-
-def trace_of_patched_stack(trace: AnyTrace, part: Part | None) -> Trace:
-    """Return the trace of an encoder-decoder's patched stack, or a trace with a single stack unchanged."""
-    return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
 
 
 def activations_name(sweep: "PatchSweep") -> str:
@@ -204,7 +141,7 @@ class PatchSweep(Answer):
     clean, corrupted: the texts. run: the outcome of the patched run without a patch. source: the outcome of the text
     that patches are taken from. by: whether columns are positions or heads. at: the positions at which heads are
     patched. sources: the source's token at each position. given: (row, column, reason) of trivial patches, which lead
-    to the source's outcome in any model (`trivial_patches`). method: how outcomes are estimated, None if they are
+    to the source's outcome in any model (`sweep.trivial_patches`). method: how outcomes are estimated, None if they are
     measured. about: the status of the run without patches (for estimates, of both texts), with notes on reused results.
     """
 

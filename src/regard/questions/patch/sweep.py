@@ -22,20 +22,21 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, nu
 from regard.explain.wording import Place, place_in
 from regard.models.model import Model
 from regard.models.readout import gradient_run
-from regard.questions.patch import (
+from regard.questions.patch.answer import (
     By,
     Direction,
     Layer,
     PatchSweep,
     Reason,
-    trace_of_patched_stack,
-    trivial_patches,
 )
 from regard.text.tokens import shortened
 from regard.trace.trace import Trace
 
 DIRECTIONS = ("denoising", "noising")
 METHOD = "attribution-patching"
+NEAR = 5e-3  # fractions this close to 1 are printed as 100 %
+ALIKE = 1e-6  # relative to the largest value; smaller differences between two runs are rounding errors
+TokenNumbers = tuple[int, ...]
 
 
 def patch_sweep(
@@ -189,6 +190,63 @@ def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) ->
     if what == "values" and values is not None:
         return len(maps), values.shape[0]
     return len(maps), maps[first].shape[0]
+
+
+def trivial_patches(
+    run: AnyTrace,
+    source: AnyTrace,
+    part: Part | None,
+    layers: Sequence[Layer],
+    positions: Sequence[tuple[TokenNumbers, TokenNumbers]],
+    outcomes: Sequence[Sequence[float]],
+    ends: tuple[float, float],
+    *,
+    estimated: bool = False,
+) -> tuple[tuple[int, int, Reason], ...]:
+    """List (row, column, reason) of hidden-state patches that give the source's outcome in any model.
+
+    part: an encoder-decoder's patched stack. layers: the rows' layers. positions: for each column, the patched tokens
+    of the run and of the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated:
+    whether outcomes are gradient estimates, which needn't reach the source's outcome. A measured patch that doesn't
+    reach it is never listed, because some architectures pass more than hidden states from layer to layer.
+    """
+    if ends[0] == ends[1]:
+        return ()
+    trivial: list[tuple[int, int, Reason]] = []
+    last = len(trace_of_patched_stack(run, part).hidden_states) - 1
+    for row, layer in enumerate(layers):
+        state = 0 if layer == "input" else layer + 1
+        for column, (tokens, sources) in enumerate(positions):
+            reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
+            unchanged_elsewhere = all(value == ends[0] for n, value in enumerate(outcomes[row]) if n != column)
+            if (reached or estimated) and _same_outside_patch(run, source, part, state, tokens, sources):
+                trivial.append((row, column, "elsewhere"))
+            elif state == last and part != "encoder" and (unchanged_elsewhere if estimated else reached):
+                trivial.append((row, column, "read"))
+    return tuple(trivial)
+
+
+def _same_outside_patch(
+    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, tokens: TokenNumbers, sources: TokenNumbers
+) -> bool:
+    """Return whether two runs agree at all unpatched tokens and in the unpatched stack."""
+    run_side, source_side = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
+    if tokens != sources or len(run_side.tokens) != len(source_side.tokens):
+        return False
+    others = [n for n in range(len(run_side.tokens)) if n not in tokens]
+    compared = [(run_side.hidden_states[state][others], source_side.hidden_states[state][others])]
+    if part is not None:  # compare the encoder's output, or the decoder's input
+        number, stack = (-1, 0) if part == "decoder" else (0, 1)
+        compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))
+    return all(
+        a.shape == b.shape and (not a.numel() or float((a - b).abs().max()) <= ALIKE * float(a.abs().max()))
+        for a, b in compared
+    )
+
+
+def trace_of_patched_stack(trace: AnyTrace, part: Part | None) -> Trace:
+    """Return the trace of an encoder-decoder's patched stack, or a trace with a single stack unchanged."""
+    return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
 
 
 def attribution_patching(
