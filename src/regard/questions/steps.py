@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from jaxtyping import Float
-from torch import Tensor
-
 from regard.display.answer import IN_PYTHON, Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
@@ -58,7 +55,7 @@ def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[
 
     allowed = [n for n, score in enumerate(record.scores.tolist()) if score > float("-inf")]
     others = [n for n in allowed if n not in (query, *sinks) and not tokens[n].special and wordlike(texts[n])]
-    parts, weights = shares(record), record.weights
+    parts, weights = record.contributions, record.weights
     top, source = int(weights.argmax()), int(parts.argmax())
     shown = max(others or [top], key=lambda n: float(weights[n]))
     several = f" (token {query})" if len(answer.found) > 1 else ""
@@ -71,12 +68,6 @@ def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[
         "product": float(record.products[shown]), "score": float(record.scores[shown]),
         "plain": float(record.scores[shown]) == float(record.scaled[shown]),
     }  # fmt: skip
-
-
-def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
-    """Return the fraction of the context vector from each key, (S,), by projection of its weighted value."""
-    length = float(steps.context @ steps.context)
-    return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
 
 
 def usual_scale(steps: "HeadSteps") -> str:
@@ -113,7 +104,7 @@ def _weights_table(answer: "Steps", record: "HeadSteps", where: str) -> Table:
     """Return a table of the largest weights, in text order, with one row for all other keys and one for the sum."""
     order = record.weights.sort(descending=True, stable=True).indices.tolist()
     keys = [n for n in order if not record.scores[n].isinf()]
-    fractions, rest = shares(record), keys[KEYS:]
+    fractions, rest = record.contributions, keys[KEYS:]
     columns = record.products, record.scores, record.exponentials, record.weights, fractions
     rows: list[list[Cell]] = [[_key_name(answer, n), *(float(c[n]) for c in columns)] for n in sorted(keys[:KEYS])]
     if rest:
@@ -139,7 +130,7 @@ def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -
     steps = [("q · k", record.products), ("× scale", record.scaled)]
     steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
     steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
-    ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
+    ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", record.contributions)]
     hidden = record.scores.isinf().tolist()
     rows: list[list[Cell]] = [
         [_key_name(answer, n) + " (masked)" * hidden[n], *(float(values[n]) for _, values in steps),
@@ -216,7 +207,7 @@ class Steps(TracesAnswer):
                 "exponential": float(record.exponentials[n]), "weight": float(record.weights[n]),
                 "of_context": float(fractions[n]),
             }
-            for query, record, fractions in ((n, record, shares(record)) for n, record in self.found)
+            for query, record, fractions in ((n, record, record.contributions) for n, record in self.found)
             for n, key in enumerate(self.tokens)
         ]  # fmt: skip
 

@@ -43,6 +43,12 @@ class HeadSteps:
     context: Float[Tensor, " E"]
     error: float
 
+    @property
+    def contributions(self) -> Float[Tensor, " S"]:
+        """Return the fraction of the context vector from each key, (S,), by projection of its weighted value."""
+        length = float(self.context @ self.context)
+        return (self.weighted @ self.context) / length if length > 0 else self.weights * 0.0
+
 
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
