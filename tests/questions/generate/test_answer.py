@@ -7,7 +7,8 @@ from regard.display.answer import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits import names_of
-from regard.questions.generate.answer import Generation, describe_writing, generated
+from regard.questions.generate.answer import Generation, generated
+from regard.questions.generate.writing import describe_writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import own_models
 

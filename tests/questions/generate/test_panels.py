@@ -3,30 +3,18 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from matplotlib.figure import Figure
 
-import regard
 from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.explain.logits import Candidate, names_of
+from regard.explain.logits import Candidate
 from regard.explain.texts.highlights import Link
 from regard.generation.generator import Generated
-from regard.questions.generate.answer import describe_writing, generated
+from regard.questions.generate.answer import generated
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 
 TOP = 8
-
-
-@pytest.fixture(scope="module")
-def done() -> Generated:
-    from regard.text import tokenizers
-
-    torch.manual_seed(3)
-    words = tokenizers.words(["a bank of a river by the town"], frame="end")
-    sizes = regard.TransformerConfig.nanogpt(len(words), d_model=32, layers=2, heads=2, length=256)
-    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", max_new_tokens=150)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -124,33 +112,3 @@ def test_the_sentences_name_the_most_unusual_link_and_the_least_likely_token(don
     attended, _ = replace(answer, plain=replace(answer.plain, how=replace(how, tokens=linked))).findings()
     assert names_in(attended)[-1] == answer.plain.tokens[2].text.strip()
     assert numbers_in(attended)[-3:] == ["0.62", "1", "0"]
-
-
-def test_probabilities_are_the_models(done: Generated) -> None:
-    trace = done.trace
-    found = describe_writing(trace, done.start, done.ended, names_of(trace))
-    assert [each.token for each in found.tokens] == list(range(done.start, len(trace.tokens)))
-    chances = trace.logits.double().softmax(-1)
-    for each in found.tokens:
-        assert each.probability == pytest.approx(float(chances[each.token - 1, trace.tokens[each.token].id]))
-        assert each.rank == 0  # the likeliest each time
-        assert each.likeliest[0].probability == pytest.approx(each.probability)
-
-
-def test_attention_is_parted_and_adds_up(done: Generated) -> None:
-    trace = done.trace
-    found = describe_writing(trace, done.start, done.ended, names_of(trace))
-    assert found.special + found.sinks + found.prompt + found.own == pytest.approx(1, abs=1e-5)
-    rows = torch.stack([trace.attention[n].dense()[:, done.start - 1 : -1] for n in range(2)])
-    torch.testing.assert_close(
-        torch.tensor(found.received, dtype=torch.float64), rows.double().mean((0, 1, 2)), atol=1e-6, rtol=0
-    )
-
-
-def test_nothing_to_look_at(minilm, done: Generated) -> None:
-    with pytest.raises(regard.RegardError, match="needs a trace with logits"):
-        describe_writing(minilm.trace("a bank"), 1, "end", str)
-    with pytest.raises(regard.RegardError, match="at least one token before"):
-        describe_writing(done.trace, 0, "end", str)
-    nothing = describe_writing(done.trace, len(done.trace.tokens), "end", str)
-    assert (nothing.tokens, nothing.own, sum(nothing.received)) == ([], 0.0, 0.0)

@@ -19,7 +19,8 @@ from regard.models.control import trace_control, trace_word
 from regard.models.load import load
 from regard.models.model import Model
 from regard.models.source import TracedTexts
-from regard.questions.generate.answer import generated, least_likely, written_tokens
+from regard.questions.generate.answer import generated, least_likely
+from regard.questions.generate.writing import written_tokens
 from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
 from regard.text.neutral_sentences import SENTENCES
