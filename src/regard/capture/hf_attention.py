@@ -182,10 +182,8 @@ def attention(
                 with torch._C.DisableTorchFunction():
                     _compare(capture, [call])
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if capture is None:
+    if capture is None or (capture.keep.attention_outputs and capture.keep.call(path)):
         follow_context(context, module)
-    elif capture.keep.attention_outputs and capture.keep.call(path):
-        follow_context(context, module, capture.entered)
     return context, None
 
 

@@ -6,34 +6,22 @@ called attention. An encoder-decoder has two stacks. This works for any architec
 
 import inspect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from regard.capture.interventions.states import first_hidden_states
-from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
+from regard.capture.output_path import layer_ended
+from regard.capture.state import Capture, LayerStack, ModuleIndex
 
 _Item = tuple[str, str, nn.Module]  # (path, path of its list, module)
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
 # Argument names by which attention modules receive another sequence for keys and values.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
-
-
-def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleIndex | None:
-    """Return the index for a pass of few tokens, which uses or extends its facts; None for other passes.
-
-    These facts hold for this pass too, unless modules have hooks that aren't regard's.
-    """
-    applies = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
-    for module in capture.index.modules if applies and capture.index is not None else ():
-        if any(h not in capture.hooks for h in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())):
-            return None
-    return capture.index if applies else None
 
 
 @contextmanager
@@ -81,7 +69,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
         with hooks:
             yield stacks
     finally:
-        capture.layer = capture.entered = None
+        capture.layer = None
         for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
             del stacks[path]
 
@@ -115,7 +103,6 @@ class _LayerWatch:
         if not self.running:
             layers = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(layers.count - 1, 0)  # the number of the state that enters the layer
-            capture.entered = entered
         self.running.append((capture.call_count, entered))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
@@ -124,7 +111,8 @@ class _LayerWatch:
         left = first_hidden_states(output)
         if self.running:
             return
-        capture.layer = capture.entered = None
+        layer_ended()
+        capture.layer = None
         if entered is None or left is None:
             return
         layers = capture.stacks[path.rpartition(".")[0]]

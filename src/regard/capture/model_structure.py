@@ -70,7 +70,7 @@ class _SumLog(OperationMode):
                 self.sums.append((places, storage_of(result), self.time))
                 self.kept_alive += [*terms, result]
         if self.running and name in PRODUCTS and isinstance(result, Tensor) and result.numel() == self.size:
-            terms = list(tensors_within(args))
+            terms = tensors_within(args)
             if len(terms) == 1 and terms[0].numel() == self.size and storage_of(terms[0]) != storage_of(result):
                 self.scaled[storage_of(result)] = self.scaled.get(storage_of(terms[0]), storage_of(terms[0]))
                 self.kept_alive += [*terms, result]
@@ -106,10 +106,10 @@ class _FeedForwardSearch(LayerHooks):
         return states
 
     def _note_output(self, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
-        first = next(tensors_within(output), None)
-        if first is not None and first.numel() == self._sums.size and first.is_floating_point():
-            self._order.append((storage_of(first), below, self._sums.time))
-            self._sums.kept_alive.append(first)
+        for first in tensors_within(output)[:1]:
+            if first.numel() == self._sums.size and first.is_floating_point():
+                self._order.append((storage_of(first), below, self._sums.time))
+                self._sums.kept_alive.append(first)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
         """Find the module whose output is a term of the layer's last sum, and stop logging."""

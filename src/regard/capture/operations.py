@@ -4,7 +4,7 @@ All modules that watch operations use these tables. An `Operation` reads a follo
 map, a norm, or a product with known factors.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,13 +129,13 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
     return x if weight is None else x * weight.detach(), arguments.get("bias")
 
 
-def tensors_within(values: object) -> Iterator[Tensor]:
-    """Yield the tensors among an operation's arguments or results, including those in lists and tuples."""
+def tensors_within(values: object) -> list[Tensor]:
+    """Return the tensors among an operation's arguments or results, including those in lists and tuples."""
     if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from tensors_within(value)
+        return [values]
+    if isinstance(values, (list, tuple)):  # few nested calls, because this runs for every operation
+        return [x for value in values for x in ([value] if isinstance(value, Tensor) else tensors_within(value))]
+    return []
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:

@@ -18,10 +18,9 @@ from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, open_records
 from regard.attention.scores import ScoreRule
-from regard.capture.output_path import KnownOutput, follow_context
+from regard.capture.output_path import follow_context
 from regard.capture.session import Session
 from regard.capture.state import Capture, Comparison, compared_batch_texts, sampled_rows
-from regard.nn.layer import Layer
 from regard.nn.multihead import MultiHeadAttention
 from regard.trace.status import DEFINITION
 
@@ -33,13 +32,11 @@ AT_ONCE = 1 << 20  # largest number of key components in float64 at a time
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow all attention calls inside the block with hooks, which are removed after it."""
     capture.comparison.reference = DEFINITION
-    if capture.index is not None and capture.index.outputs is None:
-        capture.index.outputs = outputs_of_layers(model)
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             if isinstance(module, MultiHeadAttention):
-                capture.hooks.append(partial(_compare_and_follow_context, module, path, capture))
-                hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
+                hook = partial(_compare_and_follow_context, module, path, capture)
+                hooks.enter_context(module.output.register_forward_pre_hook(hook))
                 if path.endswith(".cross"):
                     capture.cross_paths.add(path)
         yield
@@ -55,19 +52,6 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
         query, key, value, context = (torch.cat(parts) for parts in zip(*group, strict=True))
         joined = replace(call, source=AttentionMap(query, key, ScoreRule(scale, softcap)), value=value)
         compare_with_definition(capture.comparison, joined, context)
-
-
-def outputs_of_layers(model: nn.Module) -> tuple[KnownOutput, ...]:
-    """Return the modules that read each layer's attention, () for other layers than self-attention and feed-forward."""
-    known: list[KnownOutput] = []
-    for layer in model.modules():
-        if isinstance(layer, Layer):
-            output = layer.attention.output
-            reader = layer.feedforward_norm if layer.norm_first else layer.attention_norm
-            if layer.cross or type(output) is not nn.Linear or not (layer.norm_first or type(reader) is nn.LayerNorm):
-                return ()
-            known.append(KnownOutput(output, reader, "pre-norm" if layer.norm_first else "post-norm"))
-    return tuple(known)
 
 
 def _compare_and_follow_context(
@@ -86,7 +70,7 @@ def _compare_and_follow_context(
             else:
                 capture.to_compare.append((call, context, texts))
     if capture.keep.attention_outputs:
-        follow_context(context, module, capture.entered)  # last, because all later operations are followed
+        follow_context(context, module)  # last, because all later operations are followed
 
 
 def compare_with_definition(

@@ -35,14 +35,14 @@ from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.classes import class_names, logits_in, one_choice
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
-from regard.capture.hooks import index_of_few, record_last_hidden_states, record_layers
+from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
 from regard.capture.interventions.names import CallNumbering
 from regard.capture.interventions.resolve import Changes
 from regard.capture.model_structure import ModelStructure
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, TensorMaskError
-from regard.capture.output_path import OTHERWISE, follow_outputs
+from regard.capture.output_path import follow_outputs
 from regard.capture.prefix import NO_REUSE, PassReuse
 from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype, of_transformers
 from regard.capture.twin import Twin
@@ -211,13 +211,12 @@ class Session:
             # changes need a check of every call
             layers = None if changes.calls else keep.layers if keep.attention else NO_LAYERS
             kept = ("value", "output") if changes.calls else None
-            index = index_of_few(capture, ids)
             capture.calls = opened.enter_context(record(layers, kept, (even and keep.statistics) or False))
             if keep.embeddings:
                 capture.embeddings = opened.enter_context(record_embeddings(self.index, ids))
             opened.enter_context(record_layers(self.model, capture))
             if keep.attention_outputs:
-                capture.attention_outputs = opened.enter_context(follow_outputs(index))
+                capture.attention_outputs = opened.enter_context(follow_outputs())
             watched = record_last_hidden_states(self.model, head_input=not keep.last_row)
             capture.last = opened.enter_context(watched)
             opened.enter_context(reuse.context())
@@ -296,9 +295,6 @@ def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: Cap
     except TensorMaskError:  # the model computes with its mask
         keep = replace(keep, written_masks=True)
         done = run_once(keep)
-    outputs = done.attention_outputs.values()
-    if any(isinstance(output, UnverifiedOutput) and output.reason == OTHERWISE for output in outputs):
-        done = run_once(keep)  # without the known modules, which were wrong
     if keep.last_row and "last_hidden_state" not in done.capture.last:
         # the last hidden state is only visible as the head's full input
         done = run_once(replace(keep, last_row=False))

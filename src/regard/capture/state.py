@@ -59,29 +59,21 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
 class ModuleIndex:
     """A model's modules and cached facts about them. Finding these in each pass would take as long as a layer.
 
-    original: the model, if `model` is its copy. If one of its modules or their forwards is replaced or added, `current`
-    returns a new index. modules: each once, in the order of `named_modules`. paths: by module id. outputs: the modules
-    that each attention call's output passes through, empty if they aren't certain, None before a second pass was
-    followed. followed: the number of passes that were followed operation by operation.
+    original: the model, if `model` is its copy. If one of its modules is replaced or added, `current` returns a new
+    index. modules: each once, in the order of `named_modules`. paths: by module id.
     """
 
     def __init__(self, model: Any, original: Any = None) -> None:
         self.model, self._original = model, model if original is None else original
-        self._forwards = self._current_forwards()
+        self._modules_of_original = list(self._original.modules())
         self.modules: list[nn.Module] = list(model.modules())
         self.paths = {id(module): path for path, module in model.named_modules()}
-        self.outputs: tuple[Any, ...] | None = None
-        self.followed = 0
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
         """Return this index if the model still has the same modules, else a new index."""
-        same = self._current_forwards() == self._forwards
+        same = list(self._original.modules()) == self._modules_of_original
         return self if same else ModuleIndex(self.model, self._original)
-
-    def _current_forwards(self) -> list[tuple[nn.Module, Any]]:
-        # of the original, because each refresh of the copy makes new functions
-        return [(module, module.forward) for module in self._original.modules()]
 
     def once(self, find: Callable[[Any], Result]) -> Result:
         """Return the result of `find(model)`, which runs only the first time."""
@@ -160,15 +152,13 @@ class Capture:
         skipped_layers: the paths of layers that repeat their output of an earlier pass.
         to_compare: a list that collects calls to compare after the pass, which is faster for few tokens. None: compare
             each call immediately.
-        hooks: regard's own hooks that are on the model's modules before recording.
 
     Observed during it:
         call_count: the number of attention calls so far. calls: the recorded calls.
         embeddings: one group of parts per sequence of ids.
         attention_outputs: of each followed call, in order. Complete only after the pass.
         last: "last_hidden_state" and "encoder_last_hidden_state", if the model has them.
-        layer: (path of the stack, number) of the running layer, None between layers. entered: the state that entered
-        it.
+        layer: (path of the stack, number) of the running layer, None between layers.
         stacks: the stacks of layers that ran, by path. made: the number of watched calls by path.
         cross_paths: the paths of cross-attention modules.
         comparison: the differences in sampled rows of the calls.
@@ -179,14 +169,12 @@ class Capture:
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     skipped_layers: frozenset[str] = frozenset()
     to_compare: list[Any] | None = None
-    hooks: list[Callable[..., None]] = field(default_factory=list)
     call_count: int = 0
     calls: Calls = field(default_factory=lambda: Calls(None, ()))
     embeddings: list[Any] = field(default_factory=list)
     attention_outputs: list[AttentionOutput | UnverifiedOutput] = field(default_factory=list)
     last: dict[str, Tensor] = field(default_factory=dict)
     layer: tuple[str, int] | None = None
-    entered: Tensor | None = None
     stacks: dict[str, LayerStack] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     cross_paths: set[str] = field(default_factory=set)

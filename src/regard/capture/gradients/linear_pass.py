@@ -135,13 +135,13 @@ class LinearPass(operations.OperationMode):
             return leaf.clone()  # the model may write into it
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
+        read = [] if name in operations.LIKE else operations.tensors_within((*args, *kwargs.values()))
         if name in operations.MOVES and name not in operations.JOINS:
             read = read[:1]  # other arguments are positions, shapes or dtypes
         if any(self.is_linear(tensor) for tensor in read):
             result = self._linear_result(func, name, args, kwargs)
             if result is not None:
-                results = list(operations.tensors_within(result))
+                results = operations.tensors_within(result)
                 for tensor in results:
                     if not tensor.requires_grad:  # detached tensors and indices
                         self._others[tensor] = "detach"
@@ -187,7 +187,7 @@ class LinearPass(operations.OperationMode):
             if name in operations.PRODUCTS or name in operations.QUOTIENTS:
                 return self._linear_product(name in operations.QUOTIENTS, args, kwargs)
             if name in operations.MATRIX_PRODUCTS:
-                operands = list(operations.tensors_within((*args, *kwargs.values())))
+                operands = operations.tensors_within((*args, *kwargs.values()))
                 if len(operands) == 2 and self._is_times_constant(*operands):
                     return func(*operations.still(args, self.is_linear), **kwargs)
                 return None
