@@ -223,7 +223,7 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
     assert [call["layer"] for call in page.data["calls"]] == [2]
-    link = {"token": 30, "key": 36}  # of “is”, as in its first sentence
+    link = {"token": 11, "key": 13}  # as in its first sentence
     assert page.data["opening"] == {"view": "map", "call": 0, "head": 3} | link
     refused = regard_command("map", "a.txt", "--layer", "2", "--window", "20", "--html", "b.html")
     assert refused.returncode == 2

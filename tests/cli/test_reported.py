@@ -9,7 +9,7 @@ from rich.console import Console
 
 from regard.cli.outputs import Outputs, options_for_more, report
 from tests.display.test_answer import Example
-from tests.questions.test_patch import SWEEP
+from tests.questions.patch.test_answer import SWEEP
 
 
 def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

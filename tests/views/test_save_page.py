@@ -16,8 +16,8 @@ from regard.views import show
 from regard.web import html_file
 from regard.web.assemble import Choice, page_of
 from regard.web.html_file import join_pages_into_one, write_page
+from tests.questions.patch.test_answer import made as sweep
 from tests.questions.test_heads import answer_of, mean_scores_of
-from tests.questions.test_patch import made as sweep
 from tests.support.web_pages import Read, build_nothing
 
 WEIGHTS = torch.rand(2, 1, 3, 2, 4).softmax(-1)  # layers, batch, heads, queries, keys

@@ -23,7 +23,7 @@ from regard.questions.see.sentences import findings
 from regard.trace.status import exactness
 from regard.views import show
 from regard.web import html_file
-from tests.questions.test_patch import made as sweep
+from tests.questions.patch.test_answer import made as sweep
 from tests.support.own_models import translator
 
 

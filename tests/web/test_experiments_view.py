@@ -14,7 +14,7 @@ from regard.explain.causes.outcomes import cosine
 from regard.questions.patch.answer import describe_patch
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve import evolution
-from tests.questions.test_patch import made
+from tests.questions.patch.test_answer import made
 from tests.support import own_models
 from tests.support.prompt_heat import painted
 from tests.web.tables import open_twin, read_number, rows_of, total_of

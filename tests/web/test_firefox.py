@@ -13,9 +13,9 @@ import matplotlib.image
 import pytest
 
 from regard.views.save_page import save_page
+from tests.questions.patch.test_answer import made as sweep
 from tests.questions.test_heads import answer_of
 from tests.questions.test_heads import mean_scores_of as head_scores
-from tests.questions.test_patch import made as sweep
 from tests.support import own_models
 from tests.support.browser import BUILT
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.questions.test_patch import made as sweep
+from tests.questions.patch.test_answer import made as sweep
 from tests.support import RIVER
 from tests.web.notebooks import environment, jupyterlab, marimo, notebook
 

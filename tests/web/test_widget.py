@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from regard.web.widget import AttentionWidget
-from tests.questions.test_patch import made as sweep
+from tests.questions.patch.test_answer import made as sweep
 from tests.support.pairs import make_pair
 
 

@@ -8,7 +8,7 @@ import torch
 
 from regard.explain.texts.highlights import MIN_WEIGHT, Link, highlights, numbers_of_links, unusual_links, words_of
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import row_divergences
+from regard.explain.weights.specific_weights import DISTINCTIVE, row_divergences
 from regard.text.tokens import Token
 from regard.text.words import is_content_word
 from tests.support import in_text
@@ -43,8 +43,9 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
                     every[q, place[k]] = float(nats[h, q, k]), layer, h, q, k, float(dense[h, q, k])
     of_token: dict[int, list[tuple]] = {}
     for link in sorted(every.values(), reverse=True):
-        _, _, _, q, k, weight = link
-        if is_content_word(spelled[q]) and is_content_word(spelled[k]) and weight >= MIN_WEIGHT:
+        nats, _, _, q, k, weight = link
+        strong = weight >= MIN_WEIGHT and nats >= DISTINCTIVE
+        if is_content_word(spelled[q]) and is_content_word(spelled[k]) and strong:
             of_token.setdefault(q, []).append(link)
     first = sorted((links[:2] for links in of_token.values()), key=lambda links: -sum(link[0] for link in links))
     wanted = [link for links in first for link in links]
@@ -105,7 +106,7 @@ def test_a_sentence_numbers_repeated_tokens_and_counts_the_tokens_to_a_far_one()
     words = [["a", "cat", "saw", "the", "cat"], [f"w{n}" for n in range(60)]]
     short, longer = ([Token(n, word, 0, 0, n, False) for n, word in enumerate(text)] for text in words)
     first, second, other, far = (
-        Link(2, 1, q, "", k, "", 0.5, 1.0) for q, k in ((2, 4), (2, 0), (0, 2), (40, 10))
+        Link(2, 1, q, "", k, "", 0.5, 0.1, 1.0) for q, k in ((2, 4), (2, 0), (0, 2), (40, 10))
     )  # fmt: skip
     head = "(0.50, layer 2, head 1)"
     assert numbers_of_links(short, [first, second]) == {

@@ -14,6 +14,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Statistics
 from regard.explain.weights.specific_weights import (
+    DISTINCTIVE,
     DivergenceMap,
     distinctive_pairs,
     divergence_maps,
@@ -161,8 +162,9 @@ def _ranked_links(
 ) -> Iterator[Link]:
     """Yield links between words that aren't neighbours, in ranked order, at most one per query token and key word.
 
-    First come links from content words, pronouns or the last token to content words, at most two per query token. The
-    token whose links have the largest sum of divergences comes first. In a longer text, a far link precedes all others.
+    First come distinctive links from content words, pronouns or the last token to content words, at most two per query
+    token. The token whose links have the largest sum of divergences comes first. In a longer text, a far link precedes
+    all others.
     """
     tokens, maps, size, short = trace.tokens, trace.attention, len(trace.tokens), len(trace.tokens) <= MAX_SHORT_TEXT
     numbers = {n: number for number, word in enumerate(spans) for n in word}
@@ -194,7 +196,8 @@ def _ranked_links(
             yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, expected, beyond)
 
     of_token: dict[int, list[Link]] = {}
-    for link in links(asking[query] & is_content[key] & (weight >= MIN_WEIGHT)):
+    strong = (weight >= MIN_WEIGHT) & (beyond >= DISTINCTIVE)
+    for link in links(asking[query] & is_content[key] & strong):
         if len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     groups = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
