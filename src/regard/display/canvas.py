@@ -60,7 +60,7 @@ DIFFERENCES = _colour_map(
     "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7 fcdfcd f8c0a4 f2a17f "
     "e17a61 cf5246 b41d2d 8d0c25 67001f",
 )
-APART = _colour_map("apart", "ff f3 e8 dc d0 c5 ba af a4 99 8e 84 79 6f 65 5b 52")
+APART = _colour_map("apart", "ff f8 f1 e9 e2 db d4 cd c6 bf b9 b2 ab a4 9e 97 91")
 """Colour maps of weights (white for 0), of signed numbers (blue below 0, red above), of special tokens and sinks."""
 
 HEAT = (0.0, 72 / 255, 1.0)

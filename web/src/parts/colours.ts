@@ -12,12 +12,12 @@ const STOPS: Record<"light" | "dark", Partial<Record<Scale, string>> & { weights
   light: {
     weights: "f7fbff e3eef8 cfe1f2 b8d5ea 9fcbe2 8abfdd 74b3d8 5fa6d1 4b98c9 3b8bc2 2e7ebc 2272b5 1764ab 0c56a0 084990 083c7d 08306b",
     differences: "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7 fcdfcd f8c0a4 f2a17f e17a61 cf5246 b41d2d 8d0c25 67001f",
-    apart: "ff f3 e8 dc d0 c5 ba af a4 99 8e 84 79 6f 65 5b 52",
+    apart: "ff f8 f1 e9 e2 db d4 cd c6 bf b9 b2 ab a4 9e 97 91",
   },
   dark: {
     weights: "14191f 172431 192f44 1c3c59 204a6e 245985 29699b 337bb1 3f8ec6 4ca2dc 5bb6f0 77c2f4 92cff8 acdbfb c4e6fc dbf0fe f2faff",
     differences: "5faaf6 3b90d8 2b75bc 1d5c9e 11457e 053061 13284a 162034 14191f 2e191f 45151f 5c0a1f 780522 9b1329 be2b31 df513f ff7a5c",
-    apart: "14191f 2b2f34 373b3f 43474b 505357 5b 65 6f 79 84 8e 99 a4 af ba c5 d0",
+    apart: "14191f 1a1f25 20252a 272b30 2d3136 34383c 3b3e42 424549 494c4f 505256 57595c 5f6063 666869 6e6f70 757677 7d7e7e 85",
   },
 };
 const GROUPS = {
