@@ -10,7 +10,7 @@ from regard.capture.hf_attention import through_interface
 from regard.capture.hooks import record_layers
 from regard.capture.interventions import names
 from regard.capture.interventions.ablation import CallChange, applied
-from regard.capture.interventions.names import PARTS
+from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture, ModuleIndex
 from regard.models.model import Model
 from regard.trace.trace import Trace
@@ -57,6 +57,20 @@ def test_two_calls_a_layer_are_ablated_each() -> None:
     assert unchanged(ablated, plain) == [True, True, False]
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, diffllama has layers 0 to 1"):
         model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
+
+
+def test_one_of_two_calls_is_ablated() -> None:
+    model = opened("diffllama")
+
+    def last(*heads: Head) -> torch.Tensor:
+        return model.trace(ids=IDS[0], interventions=[regard.ablate(head) for head in heads]).last_hidden_state
+
+    first, second = regard.head(1, 2, nth=0), regard.head(1, 2, nth=1)
+    assert torch.equal(last(first, second), last(regard.head(1, 2)))
+    assert not same(last(first), last(second))
+    assert not same(last(first), last())
+    with pytest.raises(regard.RegardError, match="layer 1 of diffllama has no attention call 2 that could be ablated"):
+        last(regard.head(1, 2, nth=2))
 
 
 def test_chosen_layers_of_two_calls_each() -> None:

@@ -20,19 +20,21 @@ class CallChange:
     """A change to the attention calls of a stack in the given layers (None for all).
 
     change: as in `attend`, but without layers, for one text of the batch. Its queries, keys and positions are that
-    text's tokens.
+    text's tokens. nth: the number of the call in each layer, None for all.
     """
 
     part: Part | None
     layers: tuple[int, ...] | None
     change: Ablation
+    nth: int | None = None
 
     def for_attend(self, past: int = 0) -> Ablation:
         """Return the ablation or patch for `attend`, with its calls named by `call_name`.
 
         past: the number of tokens before the calls' queries. These tokens aren't changed.
         """
-        names = tuple(call_name(self.part, layer) for layer in ([None] if self.layers is None else self.layers))
+        layers = [None] if self.layers is None else self.layers
+        names = tuple(call_name(self.part, layer, self.nth) for layer in layers)
         change = self.change
         moved: dict[str, Any] = {}
         if isinstance(change, EdgeAblation) and change.queries is not None:
@@ -59,7 +61,7 @@ def applied(
 
     def name_of(path: str, nth: int) -> str:
         call = call_ids(path, nth)
-        return "" if call is None else call_name(call.part, call.layer)
+        return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
         with ablating([change.for_attend(past) for change in changes], name_of) as opened:
@@ -89,8 +91,9 @@ def applied(
     for change, ablation in zip(changes, opened.ablations, strict=True):
         if ablation in opened.unmet:
             layers = " and ".join(map(str, change.layers or (0,)))
+            nth_call = "" if change.nth is None else f" call {change.nth}"
             raise RegardError(
-                f"interventions: layer {layers} of {name} has no attention that could be ablated or patched"
+                f"interventions: layer {layers} of {name} has no attention{nth_call} that could be ablated or patched"
             )
     for (path, nth), call in capture.calls.items():
         call_id = call_ids(path, nth)
@@ -104,6 +107,6 @@ def applied(
                 )
 
 
-def call_name(part: Part | None, layer: int | None) -> str:
-    """Return the name for `attend` of the calls of a layer, or for None of all calls of a stack."""
-    return (part or "attention") + ("" if layer is None else f".{layer}")
+def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:
+    """Return the name for `attend` of all calls of a stack, the calls of a layer, or a single call."""
+    return ".".join([part or "attention", *(str(number) for number in (layer, nth) if number is not None)])

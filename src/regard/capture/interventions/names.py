@@ -40,14 +40,19 @@ TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "
 
 @dataclass(frozen=True)
 class Head:
-    """A head of a layer, in all attention calls of the layer. part: for an encoder-decoder."""
+    """A head of a layer. part: for an encoder-decoder, "encoder", "decoder" or "cross".
+
+    nth: the number of the call if a layer makes several, None for all of them.
+    """
 
     layer: int
     head: int
     part: Part | None = None
+    nth: int | None = None
 
     def __str__(self) -> str:
-        return f"head {self.head} of layer {self.layer}{OF[self.part]}"
+        call = "" if self.nth is None else f", call {self.nth}"
+        return f"head {self.head} of layer {self.layer}{OF[self.part]}{call}"
 
 
 @dataclass(frozen=True)
@@ -112,16 +117,18 @@ def ablate(target: Head | Edge | str, **indices: int) -> Ablate | HeadAblation |
 
 
 @arguments_named
-def head(layer: int, head: int, *, part: Part | None = None) -> Head:
+def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = None) -> Head:
     """Select a head of a layer. Layers and heads are counted from 0, as in `trace.attention`.
 
     part: for an encoder-decoder, "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
+    nth: the number of the call, from 0, if a layer makes several (DiffLlama). None for all of them.
 
     Raises:
         RegardError: the layer or head isn't a number of 0 or more, or the part doesn't exist.
     """
     check_intervention_part(part)
-    return Head(check_number("layer", layer), check_number("head", head), part)
+    nth = None if nth is None else check_number("nth", nth)
+    return Head(check_number("layer", layer), check_number("head", head), part, nth)
 
 
 @arguments_named

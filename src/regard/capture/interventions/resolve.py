@@ -237,7 +237,7 @@ def needs_stacks(interventions: Sequence[Any]) -> bool:
 def _ablation(target: Head | Edge, of: Pass) -> CallChange:
     batch = (of.number,)
     if isinstance(target, Head):
-        return CallChange(target.part, (target.layer,), HeadAblation(heads=(target.head,), batch=batch))
+        return CallChange(target.part, (target.layer,), HeadAblation(heads=(target.head,), batch=batch), target.nth)
     queries = _tokens_of_edge_end(of.queries(target.part), target.query)
     keys = _tokens_of_edge_end(of.keys(target.part), target.key)
     change = EdgeAblation(heads=target.heads, queries=queries, keys=keys, batch=batch)
