@@ -166,19 +166,6 @@ def test_the_model_is_left_as_it_was() -> None:
     assert [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()] == hooks
 
 
-def test_only_a_model_that_others_may_hold_is_copied() -> None:
-    opened = regard.load(device="cpu")
-    before, texts = opened._session, ["a river bank"]
-    trace = opened.trace(texts)[0]
-    assert before.model is before.original is opened._model
-    assert opened.model is not before.model
-    assert opened._session.original is opened.model
-    assert opened._session.model is not opened.model
-    torch.testing.assert_close(opened.trace(texts)[0].last_hidden_state, trace.last_hidden_state, atol=1e-5, rtol=0)
-    assert not before.model._forward_hooks
-    assert not any(module._forward_pre_hooks for module in before.model.modules())
-
-
 def test_the_index_stays_after_a_forward_is_replaced() -> None:
     """As accelerate's hooks do; the copy of such a function is a new object in each pass."""
     model = make_model("llama")

@@ -102,6 +102,6 @@ class RegardSession(Session):
 
     watch = staticmethod(hooked)
 
-    def __init__(self, model: nn.Module, **options: Any) -> None:
-        super().__init__(model, **options)
+    def __init__(self, model: nn.Module, *, name: str, filler: int, pairs: bool) -> None:
+        super().__init__(model, name=name, filler=filler, pairs=pairs)
         self.reports_weights = False

@@ -59,17 +59,16 @@ class Session:
     """Run the captured passes of one model.
 
     filler: the id that pads shorter texts of a batch. pairs: whether it is an encoder-decoder. takes: the parameters of
-    its forward. private: whether only this session has the model. Else another thread may use or change it, so passes
-    run on a copy (see `Twin`). model: that copy, or the private model. original: the model itself. index: of the
-    modules in the last pass. reports_weights: whether regard uses the weights that the model reports, because its
-    attention can't go through regard. This is known from the model's class or after the first pass, and None before.
+    its forward. model: the copy that passes run on (see `Twin`). original: the model itself. index: of the modules in
+    the last pass. reports_weights: whether regard uses the weights that the model reports, because its attention can't
+    go through regard. This is known from the model's class or after the first pass, and None before.
     reads_padding: whether padding changes a text's states, None before this was tested (`regard.models.runner`).
     labels: of a classifier. watch: a context manager that captures the attention calls of this kind of model.
     """
 
-    def __init__(self, model: Any, *, name: str, filler: int, pairs: bool, private: bool = False) -> None:
-        self._twin, self.original = None if private else Twin(model), model
-        self.model: Any = model if self._twin is None else self._twin.model
+    def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
+        self._twin, self.original = Twin(model), model
+        self.model: Any = self._twin.model
         self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
@@ -91,7 +90,7 @@ class Session:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Reserve the model for this thread inside the block, after bringing a copy and its index up to date."""
+        """Reserve the copy for this thread inside the block, after bringing the copy and its index up to date."""
         if _capturing.get():
             raise RegardError(
                 f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
@@ -101,7 +100,7 @@ class Session:
             torch.set_num_threads(1)
             self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         with self._lock:
-            if not self._held and self._twin is not None:
+            if not self._held:
                 self._twin.refresh()
                 self.index = self.index.current()
                 if self._unpadded:  # on the copy: else a batch is rejected, even without padding

@@ -67,8 +67,7 @@ class Model:
         self.labels = class_names(model)
         # a classifier whose config names a padding id classifies at the last token that isn't padding
         filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
-        private = original is not None  # `model` returns the other model
-        self._session = session_class(model, name=name, filler=filler, pairs=self.pairs, private=private)
+        self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes)
 
     @property
