@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import _len_torch_function_stack
+from torch.overrides import TorchFunctionMode, _len_torch_function_stack
 
 from regard.capture import output_path
 from regard.capture.output_path import follow_context, follow_outputs
@@ -52,8 +52,7 @@ def test_following_to_the_end_of_a_layer_gives_what_following_the_pass_gives(fam
     assert_same_outputs([output.crop(0, slice(0, 5)) for output in whole], traced.attention_outputs)
 
 
-def test_operations_are_observed_until_the_layer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the attention on: the three maps of query, key and value are in no layer observed."""
+def test_operations_are_observed_from_the_attention_to_the_end_of_a_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
     observe = output_path._Follower._operation
 
@@ -64,6 +63,33 @@ def test_operations_are_observed_until_the_layer_ends(monkeypatch: pytest.Monkey
     monkeypatch.setattr(output_path._Follower, "_operation", counted)
     opened("bert").trace(ids=IDS)
     assert names.count("linear") == 2 * 3  # of two layers: the output projection and the feed-forward block's two
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "gpt2", "phi"])
+def test_a_function_mode_within_a_layer_ends_where_its_block_ends(family: str) -> None:
+    """If it outlived the block, the model's later maps would be scaled as well."""
+
+    class Scaled(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **kwargs or {})
+            return 1.5 * result if func is F.linear else result
+
+    model = make_model(family)
+    for module in model.modules():
+        if "Attention" in type(module).__name__ and any(True for _ in module.children()):
+
+            def forward(*args, own=module.forward, **kwargs):
+                with Scaled():
+                    return own(*args, **kwargs)
+
+            module.forward = forward
+    with torch.no_grad():
+        plain = model(torch.tensor(IDS))[0]
+    with torch.device("cpu"):
+        traces = Model(model, None, name=family).trace(ids=IDS)
+        assert _len_torch_function_stack() == 1
+    assert _len_torch_function_stack() == 0
+    assert torch.allclose(torch.stack([trace.last_hidden_state for trace in traces]), plain, atol=1e-5)
 
 
 def test_a_pass_that_fails_is_not_observed_any_longer() -> None:

@@ -182,6 +182,16 @@ def test_the_index_stays_after_a_forward_is_replaced() -> None:
     assert opened._session.index is not indices[2]
 
 
+def test_a_layer_of_another_class_stays_in_the_trace() -> None:
+    model = make_model("llama")
+    opened = Model(model, None, name="llama")
+    before = opened.trace(ids=IDS)
+    model.layers[1].__class__ = type("Other", (type(model.layers[1]),), {})
+    after = opened.trace(ids=IDS)
+    assert len(after.attention) == len(before.attention) == 2
+    assert torch.equal(after.hidden_states[2], before.hidden_states[2])
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", torch.float16])
 def test_half_precision_says_how_far_it_is_from_float32(minilm, tmp_path: Path, dtype) -> None:
     """The difference of weights that the status tells is that to a copy in float32, weights rounded alike."""

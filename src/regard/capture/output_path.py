@@ -33,6 +33,8 @@ from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
+from torch.utils._device import DeviceContext
 
 from regard.attention.recording import current_call_path
 from regard.capture import operations
@@ -139,6 +141,15 @@ class _ContextPath:
         return None
 
 
+def _insert_below(mode: operations.OperationMode) -> None:
+    """Enter a function mode below those that end before it, such as one that is open around an attention module."""
+    above = [_pop_mode() for _ in range(_len_torch_function_stack())]
+    if above and isinstance(above[-1], DeviceContext):  # it stays the lowest
+        _push_mode(above.pop())
+    for other in (mode, *reversed(above)):
+        _push_mode(other)
+
+
 class _Follower(operations.OperationMode):
     """Observe operations between `start` and `stop`, and act on those that read a followed tensor.
 
@@ -157,13 +168,15 @@ class _Follower(operations.OperationMode):
         """Observe all operations from now on."""
         if not self._started:
             self._started = True
-            self.__enter__()
+            _insert_below(self)
 
     def stop(self) -> None:
         """Observe no more operations."""
         if self._started:
             self._started = False
-            self.__exit__(None, None, None)
+            above = list(iter(_pop_mode, self))
+            for mode in reversed(above):
+                _push_mode(mode)
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         # nothing is followed, an attribute is read, or this is inside an attention call

@@ -73,7 +73,7 @@ class Session:
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         self._arithmetic: dict[str, tuple[str, ...]] = {}  # dtype -> notes, measured on the first text
-        self.index = ModuleIndex(self.model, model)
+        self.index = ModuleIndex(self.model)
         self.labels = class_names(model)
         # without a padding token, a classifier that uses a text's last token can't find it
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None

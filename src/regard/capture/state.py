@@ -59,21 +59,18 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
 class ModuleIndex:
     """A model's modules and cached facts about them. Finding these in each pass would take as long as a layer.
 
-    original: the model, if `model` is its copy. If one of its modules is replaced or added, `current` returns a new
-    index. modules: each once, in the order of `named_modules`. paths: by module id.
+    modules: each once, in the order of `named_modules`. paths: by module id.
     """
 
-    def __init__(self, model: Any, original: Any = None) -> None:
-        self.model, self._original = model, model if original is None else original
-        self._modules_of_original = list(self._original.modules())
+    def __init__(self, model: Any) -> None:
+        self.model = model
         self.modules: list[nn.Module] = list(model.modules())
         self.paths = {id(module): path for path, module in model.named_modules()}
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
         """Return this index if the model still has the same modules, else a new index."""
-        same = list(self._original.modules()) == self._modules_of_original
-        return self if same else ModuleIndex(self.model, self._original)
+        return self if list(self.model.modules()) == self.modules else ModuleIndex(self.model)
 
     def once(self, find: Callable[[Any], Result]) -> Result:
         """Return the result of `find(model)`, which runs only the first time."""
