@@ -47,6 +47,8 @@ def looked_at(page: Any, view: str) -> None:
         page.choose_head("0", "3")
     page.tab.wait_for_timeout(400)
     page.tab.get_by_text("Still coarse").first.wait_for(state="hidden")
+    if view == "Matrix":
+        page.tab.wait_for_selector("[data-state=exact]")
 
 
 @pytest.mark.parametrize("view", ["Numbers", "Matrix", "Compare", "Steps"])
