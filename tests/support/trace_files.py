@@ -14,7 +14,7 @@ from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 

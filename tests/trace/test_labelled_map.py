@@ -16,7 +16,7 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.trace.labelled_map import LabelledMap, attention_from, special_share, vector
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 from regard.trace.trace import PairTrace
 
 TWICE = "The bank of the river is far from the bank with withdrawals."

@@ -27,7 +27,7 @@ from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, Layers
+from regard.trace.layers import CallNumber, Layers
 from regard.trace.status import Status
 from regard.trace.trace import NONE, PairTrace, Trace
 
@@ -303,11 +303,9 @@ class _Calls:
             values[number] = None if call.value is None else call.value[n, :, keys]
             if keep.attention_outputs:
                 outputs[number] = captured.attention_outputs[call.path, call.nth].crop(n, run)
-        attention_outputs = self._by_layer(names[2], outputs) if keep.attention_outputs else NONE
-        return self._by_layer(names[0], maps), self._by_layer(names[1], values), attention_outputs
-
-    def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Layers[Any]:
-        return Layers(name, self.depth, items, made=self.made)
+        kinds: tuple[dict[CallNumber, Any], ...] = (maps, values, outputs)
+        by_layer = [Layers(name, self.depth, kind, made=self.made) for name, kind in zip(names, kinds, strict=True)]
+        return by_layer[0], by_layer[1], by_layer[2] if keep.attention_outputs else NONE
 
     def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
         """Return the head outputs of calls with ablated or patched heads. None if they weren't kept."""

@@ -1,6 +1,6 @@
 """Read a classifier's class names and logits, and reshape its inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,7 +9,6 @@ from torch import Tensor
 
 SPAN = ("start", "end")  # classes per token in extractive question answering
 CHOICE = ("choice",)  # multiple choice: each text is one choice and has one logit
-SHOWN = 5  # maximum number of labels in a note
 
 
 def class_names(model: Any) -> tuple[str, ...]:
@@ -42,18 +41,3 @@ def probabilities(logits: Float[Tensor, " C"], labels: Sequence[str], model: Any
         return None
     several = getattr(model.config, "problem_type", None) == "multi_label_classification"
     return logits.sigmoid() if labels and several else logits.softmax(-1)
-
-
-def one_choice(inputs: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Reshape the inputs of a multiple-choice model to (B, 1, L): each text is the only choice of its row."""
-    two = {name for name, x in inputs.items() if classes == CHOICE and isinstance(x, Tensor) and x.ndim == 2}
-    return {name: x[:, None] if name in two else x for name, x in inputs.items()}
-
-
-def logits_note(labels: Sequence[str], logits: Tensor | None) -> tuple[str, ...]:
-    """Return a note with the largest logits of a classifier of whole texts, () for other logits."""
-    if logits is None or logits.ndim != 1 or not labels:
-        return ()
-    best = sorted(zip(logits.tolist(), labels, strict=True), reverse=True)
-    named = ", ".join(f"{label} {value:.2f}" for value, label in best[:SHOWN])
-    return (f"Logits of the labels: {named}{', …' * (len(best) > SHOWN)}.",)

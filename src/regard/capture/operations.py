@@ -74,11 +74,6 @@ def is_norm_statistic(factor: Tensor, x: Tensor) -> bool:
     return factor.numel() == 1 or (factor.shape[-1] == 1 and x.shape[-1] > 1)
 
 
-def operation_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a torch operation by name."""
-    return dict(zip(names, args, strict=False)) | kwargs
-
-
 def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
     """Return (input, weight, bias, transposed) of an nn.Linear call or of GPT-2's Conv1D, which uses addmm.
 
@@ -87,7 +82,7 @@ def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tenso
     if name not in LINEAR_MAPS:
         return None
     names = LINEAR_MAPS[name]
-    arguments = operation_arguments(names, args, kwargs)
+    arguments = dict(zip(names, args, strict=False)) | kwargs
     if len(args) > len(names) or not arguments.keys() <= set(names):  # alpha, beta, out
         return None
     if name == "linear":
@@ -99,7 +94,7 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
     """Return the arguments of a norm over only the last axis, including eps. None for other operations."""
     if name not in NORMS:
         return None
-    arguments = operation_arguments(NORMS[name], args, kwargs)
+    arguments = dict(zip(NORMS[name], args, strict=False)) | kwargs
     x: Tensor = arguments["input"]
     if arguments.get("eps") is None:
         arguments["eps"] = EPS[name] if name in EPS else torch.finfo(x.dtype).eps

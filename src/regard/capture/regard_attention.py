@@ -100,8 +100,4 @@ def compare_with_definition(
 class RegardSession(Session):
     """Run the captured passes of a `regard.Transformer`."""
 
-    watch = staticmethod(hooked)
-
-    def __init__(self, model: nn.Module, *, name: str, filler: int, pairs: bool) -> None:
-        super().__init__(model, name=name, filler=filler, pairs=pairs)
-        self.reports_weights = False
+    watch, reports_weights = staticmethod(hooked), False

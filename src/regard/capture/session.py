@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from regard.attention.recording import record
 from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
-from regard.capture.classes import class_names, logits_in, one_choice
+from regard.capture.classes import CHOICE, class_names, logits_in
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
@@ -66,6 +66,8 @@ class Session:
     labels: of a classifier. watch: a context manager that captures the attention calls of this kind of model.
     """
 
+    reports_weights: bool | None = None
+
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self._twin, self.original = Twin(model), model
         self.model: Any = self._twin.model
@@ -79,7 +81,8 @@ class Session:
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
         self.reads_padding: bool | None = True if self._unpadded else None
         parts = (module for module in model.modules() if of_transformers(module, "PreTrainedModel"))
-        self.reports_weights: bool | None = None if any(x._can_set_attn_implementation() for x in parts) else True
+        if self.reports_weights is None and not any(part._can_set_attn_implementation() for part in parts):
+            self.reports_weights = True
 
     @staticmethod
     def watch(model: Any, capture: Capture) -> AbstractContextManager[None]:
@@ -285,7 +288,9 @@ class Session:
             inputs["use_cache"] = False
         if keep.last_row:
             inputs["logits_to_keep"] = 1  # the minimum; all rows would be (L, V)
-        return one_choice(inputs, self.labels)
+        if self.labels == CHOICE:  # (B, 1, L): each text is the only choice of its row
+            inputs = {n: x[:, None] if isinstance(x, Tensor) and x.ndim == 2 else x for n, x in inputs.items()}
+        return inputs
 
 
 def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: CaptureOptions) -> CapturedPass:

@@ -39,13 +39,7 @@ def compared_batch_texts(call: int, count: int) -> slice:
 
 def of_transformers(value: object, name: str) -> bool:
     """Return whether a value is an instance of this transformers class, without importing transformers."""
-    kind: Any = type(value)
-    return _below_class(kind, name)
-
-
-@functools.cache
-def _below_class(kind: Any, name: str) -> bool:
-    return any(base.__name__ == name and base.__module__.startswith("transformers.") for base in kind.__mro__)
+    return any(base.__name__ == name and base.__module__.startswith("transformers.") for base in type(value).__mro__)
 
 
 def computing_dtype(model: Any) -> tuple[torch.dtype, str]:

@@ -12,7 +12,6 @@ from torch import nn
 from regard import memory
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_of
-from regard.capture.classes import logits_note
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions.resolve import Intervention, intervention_names_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
@@ -28,6 +27,7 @@ from regard.trace.trace import PairTrace, Trace
 
 SAME = 1e-4  # largest rounding difference between a text's states in a batch and alone, relative to the largest value
 BATCH_TOKENS = 8192  # tokens in one pass, including padding
+MAX_LABELS = 5  # in a note on a classifier's logits
 HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
 
 
@@ -248,7 +248,12 @@ class Runner:
     ) -> None:
         """Add notes on the model, logits and interventions, and the time, to a trace's status."""
         for side in trace.sides:
-            side.status.notes += (*self.notes, *logits_note(side.labels, side.logits), *map(str, interventions))
+            side.status.notes += self.notes
+            if side.labels and side.logits is not None and side.logits.ndim == 1:  # a classifier of whole texts
+                best = sorted(zip(side.logits.tolist(), side.labels, strict=True), reverse=True)
+                named = ", ".join(f"{label} {value:.2f}" for value, label in best[:MAX_LABELS])
+                side.status.notes += (f"Logits of the labels: {named}{', …' * (len(best) > MAX_LABELS)}.",)
+            side.status.notes += tuple(map(str, interventions))
             if seconds is not None:
                 side.status.seconds = seconds
 

@@ -16,7 +16,7 @@ from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, ShownTrace, Trace, is_causal
 

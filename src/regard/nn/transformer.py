@@ -9,6 +9,7 @@ Transformer Architecture".
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import torch
@@ -181,21 +182,13 @@ class Transformer(nn.Module):
     # The same interface as transformers models, so that the same code works with both.
 
     main_input_name = "input_ids"
+    device = property(attrgetter("embedding.weight.device"), doc="The device of its weights.")
+    dtype = property(attrgetter("embedding.weight.dtype"), doc="The dtype of its weights.")
 
     @property
     def base_model(self) -> "Transformer":
         """The model itself."""
         return self
-
-    @property
-    def device(self) -> torch.device:
-        """The device of its weights."""
-        return self.embedding.weight.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of its weights."""
-        return self.embedding.weight.dtype
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the table of token embeddings."""

@@ -17,7 +17,7 @@ from regard.errors import RegardError
 from regard.images import patch_tokens
 from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 
 NEEDS = (
     "expected an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one "

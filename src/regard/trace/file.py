@@ -22,7 +22,7 @@ from regard.tensor_file import ATTENTION, TRACE, Packer, Types, read_tensor_file
 from regard.text.tokens import ChatToken, Spelled, Token, Turn
 from regard.trace.any_attention import labelled, named_maps
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
-from regard.trace.layer_subset import NOT_SAVED, Layers
+from regard.trace.layers import NOT_SAVED, Layers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 

@@ -28,7 +28,6 @@ from regard.attention.given_map import GivenMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import Word, is_word, only_word
-from regard.trace.layer_subset import Layers
 
 NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
 
@@ -49,10 +48,11 @@ class LabelledMap(AttentionMap):
 
     @classmethod
     def label(cls, weights: AttentionMap, queries: Labels | None, keys: Labels | None) -> "LabelledMap":
-        """Label a map without copying it. Both maps share computed values."""
+        """Label a map without copying it. Both maps share computed values. keys: None to keep the map's key labels."""
         result = object.__new__(LabelledGivenMap if isinstance(weights, GivenMap) else cls)
         vars(result).update(vars(weights))
-        result.query_labels, result.key_labels = queries, keys
+        result.query_labels = queries
+        result.key_labels = result.key_labels if keys is None else keys
         return result
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
@@ -87,16 +87,6 @@ class LabelledMap(AttentionMap):
 
 class LabelledGivenMap(LabelledMap, GivenMap):
     """A `GivenMap` (H, L, S) with labels for its queries and keys."""
-
-
-def label_all(maps: Layers[Any], queries: Labels | None, keys: Labels | None) -> Layers[Any]:
-    """Label the maps of all layers. keys: None to keep the maps' key labels."""
-
-    def labelled(weights: AttentionMap) -> LabelledMap:
-        key_labels = weights.key_labels if isinstance(weights, LabelledMap) else None
-        return LabelledMap.label(weights, queries, key_labels if keys is None else keys)
-
-    return maps.map(labelled)
 
 
 def _of_word(labels: Labels | None, word: Any, size: int, axis: str) -> list[int]:

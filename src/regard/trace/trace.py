@@ -23,6 +23,7 @@ embedding parts, K width of the last hidden state, V vocabulary, C classes. W, M
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -39,8 +40,8 @@ from regard.shown import Shown
 from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.labelled_map import LabelledMap, Labels, label_all, vector
-from regard.trace.layer_subset import Layers
+from regard.trace.labelled_map import LabelledMap, Labels, vector
+from regard.trace.layers import Layers
 from regard.trace.status import Status, merge_statuses
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class Trace(ShownTrace):
         value = Layers.of(name, value) if name in BY_LAYER and type(value) in (tuple, list) else value
         if name in MAPS:
             labels = Labels(self.text, self.tokens)
-            value = label_all(value, labels, labels if name == "attention" else None)
+            keys = labels if name == "attention" else None  # of cross-attention, the pair labels the keys
+            value = value.map(partial(LabelledMap.label, queries=labels, keys=keys))
         object.__setattr__(self, name, value)
         if name in ("text", "tokens"):  # the maps need new labels
             for maps in MAPS:
@@ -232,7 +234,7 @@ class PairTrace(ShownTrace):
     def __post_init__(self) -> None:
         """Label the keys of cross-attention with the words of the text."""
         queries, keys = (Labels(side.text, side.tokens) for side in (self.decoder, self.encoder))
-        self.decoder.cross = label_all(self.decoder.cross, queries, keys)
+        self.decoder.cross = self.decoder.cross.map(partial(LabelledMap.label, queries=queries, keys=keys))
 
     @property
     def sides(self) -> tuple[Trace, ...]:

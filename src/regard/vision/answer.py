@@ -33,7 +33,7 @@ from regard.images import Box, Fill
 from regard.models.model import Model
 from regard.text.quoting import quoted
 from regard.text.words import only_word
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 if TYPE_CHECKING:

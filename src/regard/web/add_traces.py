@@ -25,7 +25,7 @@ from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import CallNumber, Layers, kept_numbers
+from regard.trace.layers import CallNumber, Layers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, NumberStore, page_numbers_in_bits, vector_bytes_in_page

@@ -18,7 +18,7 @@ from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
 from regard.text.words import wordlike
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import vector_bytes_in_page

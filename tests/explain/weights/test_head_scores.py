@@ -15,7 +15,7 @@ from regard.explain.weights import head_scores as module
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.explain.weights.sinks import sinks
 from regard.text.tokens import encoded_ids
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 from regard.trace.trace import Trace
 from tests.support import RIVER
 from tests.support.attention_outputs import make_model, traced

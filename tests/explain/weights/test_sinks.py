@@ -16,7 +16,7 @@ from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, equal_shares, s
 from regard.questions.map.whole import matrix, windowed
 from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
-from regard.trace.layer_subset import Layers
+from regard.trace.layers import Layers
 from tests.support import MONEY, RIVER
 from tests.support.terminal import printed_parts
 

@@ -201,7 +201,7 @@ class LinearPass(operations.OperationMode):
                 x = args[0].detach()
                 return args[0] * torch.where(x == 0, 0, func(x, *args[1:], **kwargs) / x)
             if name in operations.DROPOUTS:
-                arguments = operations.operation_arguments(("input", "p", "training"), args, kwargs)
+                arguments = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
                 return None if arguments.get("training", True) and arguments.get("p", 0.5) > 0 else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
@@ -284,7 +284,7 @@ class LinearPass(operations.OperationMode):
 
     def _embedding_kind(self, args: Any, kwargs: Any) -> Kind:
         """Return the kind of an embedding look-up: token ids, positions (indices that increase by 1), or segments."""
-        index = operations.operation_arguments(("input", "weight"), args, kwargs)["input"]
+        index = args[0] if args else kwargs["input"]
         same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
         if same:
             self._read.add(next((n for n in same if n not in self._read), same[0]))

@@ -25,7 +25,7 @@ from regard.explain.weights.specific_weights import (
 from regard.explain.wording import named, numbered, weight_and_head
 from regard.text.tokens import Token
 from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, words
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 MAX_WEIGHTS = 3_000_000  # of all heads; in texts with more, unusual links aren't searched for

@@ -18,7 +18,7 @@ from regard.models.windows import WindowedTrace
 from regard.shown import short_repr
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.labelled_map import vector
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 

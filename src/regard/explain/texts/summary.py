@@ -44,7 +44,7 @@ from regard.models.readout import Readout
 from regard.shown import short_repr
 from regard.text.tokens import Token
 from regard.text.words import Word, which_text, word_in_neither_text
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 

@@ -21,7 +21,7 @@ from regard.text.neutral_sentences import MIN_SENTENCES
 from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.labelled_map import vector
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 # A state of at least this many times the median length, in any layer, is massive. Such activations (Sun et al. 2024,

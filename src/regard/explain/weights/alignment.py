@@ -20,7 +20,7 @@ from regard.explain.weights.sinks import Sink, cross_sinks
 from regard.explain.wording import number
 from regard.text.tokens import Token
 from regard.text.words import Word, spelling, wordlike, words
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 

@@ -14,7 +14,7 @@ from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
 from regard.trace.labelled_map import special_share
-from regard.trace.layer_subset import CallNumber
+from regard.trace.layers import CallNumber
 from regard.trace.trace import Trace
 
 UNKNOWN = ("[UNK]", "<unk>")  # names of the unknown token

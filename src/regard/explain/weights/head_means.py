@@ -35,7 +35,7 @@ from regard.explain.weights.head_scores import NAMES, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import check_texts
-from regard.trace.layer_subset import CallNumber, kept_numbers
+from regard.trace.layers import CallNumber, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import held_attention_calls, maps_between_tokens
 from regard.explain.weights.sinks import sinks_of
-from regard.trace.layer_subset import CallNumber
+from regard.trace.layers import CallNumber
 from regard.trace.trace import Trace
 
 SCORED = 2048  # tokens; in longer texts, a page doesn't read every weight to score heads or follow a word

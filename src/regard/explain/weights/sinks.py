@@ -26,7 +26,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.text.tokens import Token
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 EXCESS = 0.2

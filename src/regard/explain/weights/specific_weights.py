@@ -32,7 +32,7 @@ from regard.attention.region_scores import MAX_KEPT, dtype_of
 from regard.explain.weights.attended import WordLink, keys_of_other_words
 from regard.text.tokens import Token
 from regard.text.words import words
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)

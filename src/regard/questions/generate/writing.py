@@ -13,7 +13,7 @@ from regard.explain.logits import Candidate, LensLayer, Names, candidates, lens_
 from regard.explain.texts.highlights import Link, unusual_links
 from regard.explain.weights.sinks import sinks
 from regard.models.readout import Readout
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 MakeReadout = Callable[[], Readout]

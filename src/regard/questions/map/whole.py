@@ -39,7 +39,7 @@ from regard.models.states import count_layers
 from regard.models.windows import Plan, merge_statuses_of_windows
 from regard.questions.map.answer import AROUND, ATTENDED, FarPair, HeadFigures, Matrix, Receiver, TokenInText
 from regard.text.tokens import Token
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import Trace, is_causal
 

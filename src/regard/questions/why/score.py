@@ -35,7 +35,7 @@ from regard.models.model import Model
 from regard.models.readout import bind_to_trace
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 MAX_GRID_PARTS = 96  # components of a side with a separate row or column in a grid; the others share one

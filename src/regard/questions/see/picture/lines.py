@@ -18,7 +18,7 @@ from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
 from regard.text.words import spelling
 from regard.trace.labelled_map import attention_from
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layers import kept_numbers
 from regard.trace.trace import Trace
 
 LONGEST = 160  # maximum tokens drawn per text; in a longer text, only those around the word are drawn

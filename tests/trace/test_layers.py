@@ -5,7 +5,7 @@ import re
 import pytest
 
 from regard.errors import RegardError
-from regard.trace.layer_subset import NOT_SAVED, Layers, kept_numbers
+from regard.trace.layers import NOT_SAVED, Layers, kept_numbers
 
 
 def test_an_item_that_is_missing_is_refused_with_the_reason() -> None:

@@ -30,28 +30,6 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
     return items.kept if isinstance(items, Layers) else tuple(range(len(items)))
 
 
-def _one_each(size: int) -> tuple[CallNumber, ...]:
-    return tuple((n, 0) for n in range(size))
-
-
-def _layer_and_call(name: str, index: Any, size: int) -> tuple[int, Any]:
-    """Convert an index of one or two numbers to (layer, call number), counted from 0.
-
-    Raises OutOfRangeError, an IndexError, if the layer doesn't exist, and RegardError for an invalid index.
-    """
-    if isinstance(index, tuple) and len(index) != 2:
-        raise RegardError(f"{name}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
-    number, nth = index if isinstance(index, tuple) else (index, 0)
-    if not is_whole(number):
-        words = f", and words after it: {name}[0][{number!r}]" if isinstance(number, str) else ""
-        raise RegardError(f"{name}[{number!r}]: needs the number of a layer{words}")
-    layer = operator.index(number)
-    if not -size <= layer < size:
-        valid = f"{-size} to {size - 1}" if size else "none"
-        raise OutOfRangeError(f"{name}[{layer}]: there is no such layer; there are {size} ({valid})")
-    return layer % size, nth
-
-
 class Layers(Sequence[T]):
     """Items of all or some layers, or several per layer. len() counts all layers. Missing items raise RegardError.
 
@@ -60,6 +38,7 @@ class Layers(Sequence[T]):
 
     what: the name of the items, for error messages. items: by layer, or by (layer, call number). reason: why others
     are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made. Default: one per layer.
+    kept: the numbers of the layers with items. calls: (layer, call number) of each item.
     """
 
     def __init__(
@@ -74,27 +53,15 @@ class Layers(Sequence[T]):
         self.what, self._size, self._reason = what, size, reason
         numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
         self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
-        self._made = None if made is None else tuple(made)
+        self._one_call_each: tuple[CallNumber, ...] = tuple((n, 0) for n in range(size))
+        self.made = self._one_call_each if made is None else tuple(made)
+        self.kept = tuple(dict.fromkeys(layer for layer, _ in self._items))
+        self.calls = tuple(self._items)
 
     @staticmethod
     def of(what: str, items: Sequence[T]) -> "Layers[T]":
         """Make a sequence of all layers."""
         return Layers(what, len(items), dict(enumerate(items)))
-
-    @property
-    def made(self) -> tuple[CallNumber, ...]:
-        """(layer, call number) of all calls that the layers made."""
-        return _one_each(self._size) if self._made is None else self._made
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The numbers of the layers with items."""
-        return tuple(dict.fromkeys(layer for layer, _ in self._items))
-
-    @property
-    def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, call number) of each item."""
-        return tuple(self._items)
 
     def items(self) -> Iterator[tuple[int, T]]:
         """Iterate over (layer number, item): `for n, weights in trace.attention.items()`.
@@ -106,14 +73,14 @@ class Layers(Sequence[T]):
     def map(self, function: Callable[[T], U]) -> "Layers[U]":
         """Apply a function to each item. Returns a subset with the same layers and calls."""
         items = {call: function(item) for call, item in self._items.items()}
-        return Layers(self.what, self._size, items, reason=self._reason, made=self._made)
+        return Layers(self.what, self._size, items, reason=self._reason, made=self.made)
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over the items if each layer has exactly one, otherwise raise RegardError."""
-        if self.calls == _one_each(self._size):
+        if self.calls == self._one_call_each:
             return iter(self._items.values())
         reason = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
         walk, index = ("n in {0}.kept", "{0}[n]")
@@ -131,7 +98,18 @@ class Layers(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        layer, nth = _layer_and_call(self.what, number, self._size)
+        if isinstance(number, tuple) and len(number) != 2:
+            index = ", ".join(map(repr, number))
+            raise RegardError(f"{self.what}[{index}]: needs a layer, or a layer and one of its calls")
+        layer, nth = number if isinstance(number, tuple) else (number, 0)
+        if not is_whole(layer):
+            words = f", and words after it: {self.what}[0][{layer!r}]" if isinstance(layer, str) else ""
+            raise RegardError(f"{self.what}[{layer!r}]: needs the number of a layer{words}")
+        layer, size = operator.index(layer), self._size
+        if not -size <= layer < size:
+            valid = f"{-size} to {size - 1}" if size else "none"
+            raise OutOfRangeError(f"{self.what}[{layer}]: there is no such layer; there are {size} ({valid})")
+        layer %= size
         if (layer, nth) in self._items:
             return self._items[layer, nth]
         layers = [layer for layer, _ in self.made]
@@ -142,7 +120,7 @@ class Layers(Sequence[T]):
         raise RegardError(f"{self.what}[{layer}] {reason.format(count=self._size, layer=layer, **listed)}")
 
     def __repr__(self) -> str:
-        if self.calls != _one_each(self._size):
+        if self.calls != self._one_call_each:
             return f"Layers({self.what!r}, {len(self.kept)} of {self._size} kept: {', '.join(map(str, self.kept))})"
         kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in self._items.values()))
         return f"Layers({self.what!r}, {self._size} × {kinds})"
