@@ -12,7 +12,7 @@ import pytest
 from regard.lazy import PARTS
 from tests.support import ROOT
 
-CORE = {"tests/attention/test_attend.py", "tests/explain/test_frames.py", "tests/text/test_words.py"}
+CORE = {"tests/attention/test_attend.py", "tests/test_shown.py", "tests/text/test_words.py"}
 MISSING = {  # what asks for each part
     "regard.corpus": ["find", "bank", "--store", "x"],
     "regard.course": ["lesson"],

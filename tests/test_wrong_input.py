@@ -8,9 +8,9 @@ import pytest
 import regard
 from regard.explain.causes.ablation_effect import removal
 from regard.explain.causes.outcomes import Outcome, logit
-from regard.explain.frames import to_frame
 from regard.explain.weights.head_means import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
+from regard.shown import to_frame
 
 pytestmark = pytest.mark.usefixtures("no_checks_of_annotations")
 

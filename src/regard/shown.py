@@ -1,14 +1,26 @@
-"""Provide base classes and a short repr for displaying traces, answers, tables and maps."""
+"""Provide base classes and a short repr for displaying traces, answers, tables and maps.
 
-from collections.abc import Sequence
+Results with a table are `Tabular`: head scores, rankings of causes, contributions, layer updates, the logit lens, and
+occurrences with the tokens that they attend to. `result.to_frame()` returns the pandas data frame of one result (extra
+`pandas`), with one row per item and one column per number. `to_frame(results)` stacks those of several, such as all
+layers from `layer_updates` or all occurrences in a summary.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.errors import RegardError
 from regard.lazy import from_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
+else:
+    DataFrame = object  # pandas is only imported when needed
+
+Row = dict[str, str | int | float | bool | None]
 
 WIDTH = 80  # characters per line in a notebook
 MAX_CHARACTERS = 60  # characters of each field's value in `short_repr`
@@ -26,6 +38,42 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return from_above("parts_html")(self.shown(WIDTH))
+
+
+class Tabular(Shown):
+    """A result that is shown as a table."""
+
+    def rows(self) -> list[Row]:
+        """Return the table's rows, each a dict of numbers and names by column. All rows have the same columns."""
+        raise NotImplementedError
+
+    def shown(self, width: int) -> "list[RenderableType]":
+        """Return the table as renderables for a terminal of `width` columns. A long table is cut."""
+        return from_above("rows_parts")(self.rows())
+
+    def __str__(self) -> str:
+        return from_above("plain_text_of_parts")(self.shown(80))
+
+    def __repr__(self) -> str:
+        """Return the table as text. The representation that a dataclass generates overrides this."""
+        return str(self)
+
+    def to_frame(self) -> DataFrame:
+        """Convert the table of this result to a `pandas.DataFrame`."""
+        return to_frame(self)
+
+
+def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
+    """Convert a table to a `pandas.DataFrame`, or stack several tables of one kind in one frame."""
+    results = list(tables) if isinstance(tables, Iterable) else [tables]
+    for result in results:
+        if not isinstance(result, Tabular):
+            raise RegardError(f"to_frame: got {type(result).__name__}, expected a result of regard.explain")
+    try:
+        import pandas
+    except ImportError:
+        raise RegardError("to_frame needs pandas, which is not installed: pip install 'regard[pandas]'") from None
+    return pandas.DataFrame([row for result in results for row in result.rows()])
 
 
 def short_repr(value: Any) -> str:

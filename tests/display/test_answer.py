@@ -17,7 +17,7 @@ from regard.display.canvas import all_axes
 from regard.display.panels import Bars, Column, Panel, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.explain.frames import Row
+from regard.shown import Row
 from regard.trace.status import Status
 from regard.web.page import HasPage
 from tests.display.samples import hard, plain

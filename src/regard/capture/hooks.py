@@ -14,7 +14,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.capture.interventions.states import first_hidden_states
 from regard.capture.output_path import layer_ended
 from regard.capture.state import Capture, LayerStack, ModuleIndex
 
@@ -125,3 +124,14 @@ class _LayerWatch:
         arguments = dict(zip(names, args, strict=False)) | kwargs
         if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
             self.capture.cross_paths.add(path)
+
+
+def is_hidden_states(value: object, min_axes: int = 3) -> bool:
+    """Return whether a value is a floating-point tensor with at least this many axes."""
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= min_axes
+
+
+def first_hidden_states(values: Any) -> Tensor | None:
+    """Return the first tensor of hidden states among arguments or in a module's output."""
+    values = values if isinstance(values, (tuple, list)) else (values,)
+    return next((value for value in values if is_hidden_states(value)), None)

@@ -33,10 +33,9 @@ from torch import Tensor, nn
 from regard.attention.recording import record
 from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
-from regard.capture.classes import CHOICE, class_names, logits_in
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.hooks import record_last_hidden_states, record_layers
-from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
+from regard.capture.inputs import CHOICE, ModelInput, class_names, logits_in, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
 from regard.capture.interventions.names import CallNumbering
 from regard.capture.interventions.resolve import Changes

@@ -17,8 +17,8 @@ from regard.display.canvas import STYLE, empty_figure
 from regard.display.heatmap import heat_over_picture
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed
+from regard.shown import Row
 from regard.text.quoting import quoted
 from regard.text.words import wordlike
 

@@ -18,9 +18,9 @@ from regard.display.sentences import shares_text
 from regard.display.terminal import drawn, tables_side_by_side
 from regard.display.terminal_parts import sentences, unknown_tokens_line
 from regard.errors import RegardError
-from regard.explain.frames import Tabular
 from regard.files import JSON_VERSION, plain_json_values, write_json
 from regard.lazy import from_above
+from regard.shown import Tabular
 from regard.trace.status import Status
 
 if TYPE_CHECKING:

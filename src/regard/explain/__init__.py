@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from regard.explain.causes.contributions import contributions as contributions
     from regard.explain.causes.contributions import rollout as rollout
     from regard.explain.causes.layer_updates import layer_updates as layer_updates
-    from regard.explain.frames import to_frame as to_frame
     from regard.explain.logits import logit_lens as logit_lens
     from regard.explain.vectors.similarity import across_layers as across_layers
     from regard.explain.vectors.similarity import across_texts as across_texts
@@ -24,5 +23,6 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_scores import head_scores as head_scores
     from regard.explain.weights.head_steps import head_steps as head_steps
     from regard.explain.weights.sinks import sinks as sinks
+    from regard.shown import to_frame as to_frame
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
 from regard.models.readout import Readout
+from regard.shown import Row, Tabular
 from regard.text.tokens import Spelled
 from regard.trace.trace import Trace, is_causal
 

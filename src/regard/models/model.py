@@ -11,8 +11,8 @@ from typing import Any, Literal, Unpack, overload
 import torch
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.classes import class_names
 from regard.capture.embeddings import most_positions_of_model
+from regard.capture.inputs import class_names
 from regard.capture.interventions.resolve import Intervention, check_interventions
 from regard.capture.options import CaptureOptions
 from regard.capture.regard_attention import RegardSession

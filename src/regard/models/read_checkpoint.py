@@ -18,7 +18,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from regard.capture.classes import class_names
+from regard.capture.inputs import class_names
 from regard.errors import RegardError
 from regard.files import read_json
 from regard.lazy import import_part

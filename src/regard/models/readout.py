@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.gradients.gradient_pass import Exchange, GradientPass, gradient_pass
-from regard.capture.interventions.states import first_hidden_states
+from regard.capture.hooks import first_hidden_states
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import model_inputs_of_trace

@@ -10,7 +10,6 @@ from regard.display.answer import Answer, Read
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.weights.head_means import (
     ALIKE,
     MEANINGS,
@@ -25,6 +24,7 @@ from regard.explain.weights.head_means import (
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital, count_of_tokens, number, short_head
 from regard.models.model import Model
+from regard.shown import Row
 from regard.trace.trace import PairTrace, Trace
 
 MAX_NAMED_HEADS = 3  # heads named per score

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from regard.display.answer import IN_PYTHON, Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
-from regard.explain.frames import Row
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.head_steps import HeadSteps, head_steps
 from regard.explain.weights.sinks import Sink, sinks
 from regard.explain.wording import count_of_tokens, fixed
+from regard.shown import Row
 from regard.text.quoting import display_text, quoted
 from regard.text.tokens import Token
 from regard.text.words import wordlike

@@ -9,9 +9,9 @@ from regard.display.answer import Answer, Read
 from regard.display.panels import Cell, Column, Panel, Strip, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.wording import capital, count_of_tokens, listed
 from regard.models.load import load_tokenizer
+from regard.shown import Row
 from regard.text.quoting import display_text, quoted
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.text.tokens import Token, check_text, check_texts, encode

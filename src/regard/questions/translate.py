@@ -6,11 +6,11 @@ from typing import Any
 from regard.display.panels import Cell, Column, Panel, Table
 from regard.display.sentences import MAX_SENTENCES
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary
 from regard.models.source import TracedTexts
 from regard.questions.see.alignment import TEXTS, alignment_sentences, alignment_tables
 from regard.questions.see.answer import Seen, seen
+from regard.shown import Row
 from regard.text.quoting import short as shortened
 
 LETTERS = {1: 300, 2: 80}  # characters of a text or target on the first screen, by number of texts

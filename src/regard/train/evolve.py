@@ -19,10 +19,10 @@ from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Number, Over, Panel, Point, Scatter, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.vectors.similarity import plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital, quoted, short_head
+from regard.shown import Row
 from regard.trace.file import open_traces
 from regard.trace.trace import PairTrace, Trace
 from regard.train.run_files import WATCH, check_watched_traces

@@ -11,8 +11,8 @@ import numpy as np
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Curve, Curves, Panel, Table
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.nn.config import TransformerConfig
+from regard.shown import Row
 from regard.train.run_files import LOG, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.settings import Settings

@@ -23,11 +23,11 @@ from regard.display.query import Progress
 from regard.display.sentences import Template, sentences
 from regard.errors import InexactError, RegardError, first_line
 from regard.explain.causes.contributions import contributions
-from regard.explain.frames import Row
 from regard.memory import available
 from regard.models.load import load
 from regard.models.model import Model
 from regard.nn.transformer import Transformer
+from regard.shown import Row
 from regard.text.tokens import check_texts
 from regard.trace.attention_output import AttentionOutput
 from regard.verify.references import RESULT, STATES, WEIGHTS, CheckedInput, largest_difference, layers

@@ -27,10 +27,10 @@ from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
 from regard.display.sentences import MAX_SENTENCES, Numbers, Template, sentences
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import spearman
-from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed, named
 from regard.images import Box, Fill
 from regard.models.model import Model
+from regard.shown import Row
 from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layers import kept_numbers

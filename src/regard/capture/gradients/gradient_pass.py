@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_call_path, hooked_calls
-from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
+from regard.capture.inputs import logits_in
 from regard.capture.interventions.names import CallNumbering
 from regard.capture.interventions.states import LayerHooks, Stacks
 from regard.capture.options import CaptureOptions, masks_as_needed

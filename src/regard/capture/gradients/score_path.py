@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import hooked_calls
-from regard.capture.classes import logits_in
 from regard.capture.gradients.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.hooks import record_last_hidden_states, record_layers
+from regard.capture.inputs import logits_in
 from regard.capture.interventions.names import CallId, CallNumbering
 from regard.capture.options import CaptureOptions, masks_as_needed
 from regard.capture.session import Session

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.capture.hooks import is_hidden_states
 from regard.errors import RegardError
 
 Stacks = Sequence[tuple[str, int]]  # (path of a stack's list of layers, number of layers that run), the encoder's first
@@ -173,17 +174,6 @@ class StateHooks(LayerHooks):
         at = torch.tensor([change.positions[n] - self._past for n in present], device=states.device)
         rows = (rows if rows.shape[0] == 1 else rows[present]).expand(len(present), text_states.shape[-1])
         text_states[at] = text_states[at] + rows if change.adds else rows
-
-
-def is_hidden_states(value: object, min_axes: int = 3) -> bool:
-    """Return whether a value is a floating-point tensor with at least this many axes."""
-    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= min_axes
-
-
-def first_hidden_states(values: Any) -> Tensor | None:
-    """Return the first tensor of hidden states among arguments or in a module's output."""
-    values = values if isinstance(values, (tuple, list)) else (values,)
-    return next((value for value in values if is_hidden_states(value)), None)
 
 
 def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], min_axes: int = 3) -> object:

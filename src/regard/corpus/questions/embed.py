@@ -12,8 +12,8 @@ from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Panel, Table
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.explain.wording import listed
+from regard.shown import Row
 
 MOST = 5  # maximum number of rejected documents listed
 MOST_WORDS = 8  # maximum number of listed words that have no row

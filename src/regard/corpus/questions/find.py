@@ -30,8 +30,8 @@ from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, InContext, Panel, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.wording import listed
+from regard.shown import Row
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 

@@ -23,7 +23,7 @@ from regard.display.answer import Answer
 from regard.display.panels import Bars, Cell, Column, Panel, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
-from regard.explain.frames import Row
+from regard.shown import Row
 from regard.text.quoting import quoted
 
 FATES = {"kept": "", "gained": "gained", "lost": "lost", "unsure": "not significant"}

@@ -32,9 +32,9 @@ from torch.nn import functional as F
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import InexactError, RegardError
-from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, refuse_pairs, tokens_of
+from regard.shown import Row, Tabular
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, asks_for_cross_attention
 

@@ -18,8 +18,8 @@ from torch import Tensor
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.contributions import TOLERANCE, contributions_of_places, shares_of_sources
-from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
+from regard.shown import Row, Tabular
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.trace import PairTrace, Trace

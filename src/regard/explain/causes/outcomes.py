@@ -17,7 +17,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.classes import probabilities
+from regard.capture.inputs import probabilities
 from regard.capture.interventions.names import written
 from regard.errors import RegardError
 from regard.explain.wording import Place, tokens_of

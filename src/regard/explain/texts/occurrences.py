@@ -9,13 +9,12 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import LayerUpdate, updates_of_places
-from regard.explain.frames import Row, Tabular
 from regard.explain.vectors.neutral import not_special, state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine, known
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
 from regard.explain.weights.specific_weights import word_links
 from regard.models.windows import WindowedTrace
-from regard.shown import short_repr
+from regard.shown import Row, Tabular, short_repr
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.labelled_map import vector
 from regard.trace.layers import kept_numbers

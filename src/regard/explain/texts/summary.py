@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from regard.attention.region_scores import weights_kept
-from regard.capture.classes import SPAN
+from regard.capture.inputs import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
 from regard.explain.texts.highlights import Highlights, highlights, sweep_long_text

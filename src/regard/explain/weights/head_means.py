@@ -28,12 +28,12 @@ from torch import Tensor
 
 from regard.checks import check_seed
 from regard.errors import RegardError
-from regard.explain.frames import Row, Tabular
 from regard.explain.weights.alignment import align
 from regard.explain.weights.attended import held_attention_calls
 from regard.explain.weights.head_scores import NAMES, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks
 from regard.explain.wording import refuse_pairs
+from regard.shown import Row, Tabular
 from regard.text.tokens import check_texts
 from regard.trace.layers import CallNumber, kept_numbers
 from regard.trace.trace import PairTrace, Trace

@@ -32,9 +32,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import held_attention_calls, maps_between_tokens
 from regard.explain.weights.sinks import sinks_of
+from regard.shown import Row, Tabular
 from regard.trace.layers import CallNumber
 from regard.trace.trace import Trace
 

@@ -23,11 +23,11 @@ from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip
 from regard.display.sentences import Template, sentences
 from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
-from regard.explain.frames import Row
 from regard.explain.wording import Place, exactly_split, number, signed, tokens_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.models.readout import bind_to_trace
+from regard.shown import Row
 from regard.text.quoting import direction as text_direction
 from regard.text.quoting import quoted
 from regard.text.tokens import Token

@@ -20,7 +20,6 @@ from regard.display.panels import Bars, Panel, Strip
 from regard.display.sentences import sentences
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, logit, number_of
-from regard.explain.frames import Row
 from regard.explain.wording import place_in, tokens_of
 from regard.models.model import Model
 from regard.models.readout import gradient_run
@@ -34,6 +33,7 @@ from regard.questions.attribution.direct import (
 )
 from regard.questions.patch.answer import PatchSweep
 from regard.questions.patch.sweep import attribution_patching
+from regard.shown import Row
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import spelling, words

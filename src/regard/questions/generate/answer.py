@@ -11,7 +11,6 @@ from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Cell, Column, Data, Panel, Shares, Strip, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError, control_name
-from regard.explain.frames import Row
 from regard.explain.logits import names_of
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import count_of_tokens, fixed, named, number
@@ -19,6 +18,7 @@ from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.readout import Readout
 from regard.questions.generate.writing import Writing, WrittenToken, describe_writing
+from regard.shown import Row
 from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token, shortened
 from regard.text.words import FUNCTION_WORDS, spelling, wordlike, words

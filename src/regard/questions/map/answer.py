@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from regard.display.answer import TracesAnswer
 from regard.display.panels import Cell, Column, Curve, Curves, Heat, InContext, Number, Panel, Table
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
 from regard.explain.texts.highlights import LINKS, Link, numbers_of_links
 from regard.explain.weights.sinks import sinks
 from regard.explain.wording import number, quoted
+from regard.shown import Row
 from regard.text.words import is_content_word
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from regard.capture.interventions.names import Part
 from regard.display.answer import MAX_TITLE, Answer
 from regard.display.panels import Heat, Panel, decimals
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.explain.wording import capital, fixed
+from regard.shown import Row
 from regard.text.quoting import display_text, quoted, short
 from regard.trace.status import UNKNOWN, Status
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.errors import RegardError
-from regard.explain.frames import Row
 from regard.explain.logits import names_of
 from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
@@ -23,6 +22,7 @@ from regard.questions.generate.answer import generated, least_likely
 from regard.questions.generate.writing import written_tokens
 from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
+from regard.shown import Row
 from regard.text.neutral_sentences import SENTENCES
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import check_texts, shortened

@@ -9,9 +9,9 @@ from regard.capture.interventions.names import TEXTS, Part
 from regard.display.answer import Answer, TracesAnswer
 from regard.display.panels import Cell, Column, Panel, Strip, Table, decimals
 from regard.display.sentences import Template, sentences
-from regard.explain.frames import Row
 from regard.explain.wording import fixed, number, short_head
 from regard.questions.why import TokensBy
+from regard.shown import Row
 from regard.text.quoting import quoted
 
 WHY = "Why"  # the page's tab for a single occurrence

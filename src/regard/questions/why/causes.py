@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.capture.classes import probabilities
+from regard.capture.inputs import probabilities
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.capture.interventions.resolve import Intervention

@@ -28,11 +28,11 @@ from regard.display.panels import Cell, Column, Heat, Panel, Sums, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, largest_writers_and_rest, named, writers_by_group
-from regard.explain.frames import Row
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, exactly_split, fixed, listed, number, place_in, short_head, signed, tokens_of
 from regard.models.model import Model
 from regard.models.readout import bind_to_trace
+from regard.shown import Row
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.layers import kept_numbers

@@ -29,7 +29,7 @@ from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import InContext
 from regard.errors import RegardError
-from regard.explain.frames import Row
+from regard.shown import Row
 
 if TYPE_CHECKING:
     from regard.corpus.asking.clusters import CutEffect
