@@ -20,12 +20,12 @@ from regard.text import tokenizers
 from regard.text.tokens import Token, encode
 from regard.text.words import (
     PRONOUNS,
+    boundaries,
     find_spans,
     find_word,
     is_content_word,
     spelling,
     which_text,
-    word_boundaries,
     word_in_neither_text,
     word_spans,
     word_tokens,
@@ -236,7 +236,7 @@ def cut(drawn: tuple[list[str], set[int], bool, Callable[[int], int | None]]) ->
     """
     clusters, others, led, number = drawn
     text = "".join(clusters)
-    edges = word_boundaries(text) | {at for at in others if at <= len(text)}
+    edges = boundaries(text) | {at for at in others if at <= len(text)}
     between = [(start, end) for start, end in pairwise(sorted(edges)) if not text[start:end].isspace()]
     tokens = []
     for n, (start, end) in enumerate(between):

@@ -128,27 +128,22 @@ def word_in_neither_text(in_text: object, in_target: object, nth: str = "") -> R
 
 def words_of(text: str) -> list[str]:
     """List the words of a text, once each, in order of appearance."""
-    parts = (text[start:end] for start, end in pairwise(sorted(word_boundaries(text))))
+    parts = (text[start:end] for start, end in pairwise(sorted(boundaries(text))))
     return list(dict.fromkeys(filter(wordlike, parts)))
-
-
-@functools.lru_cache(maxsize=32)
-def word_boundaries(text: str) -> frozenset[int]:
-    """Find the positions where words begin and end by Unicode's rules (UAX 29), including the ends of the text."""
-    return _boundaries(_BOUNDARY, text)
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the characters [start, end) of each word for an embedding index: "whale's" becomes "whale" and "s"."""
-    for start, end in pairwise(sorted(_boundaries(_BOUNDARY_OF_QUERY, text))):
+    for start, end in pairwise(sorted(boundaries(text, _BOUNDARY_OF_QUERY))):
         if _LETTER.search(text, start, end):
             yield start, end
 
 
-def _boundaries(pattern: Any, text: str) -> frozenset[int]:
-    """Return the ends of the text and the pattern's matches, except those between a character and its marks."""
-    boundaries = {0, len(text), *(match.start() for match in pattern.finditer(text))}
-    return frozenset(boundaries if text.isascii() else boundaries & {0, *(m.end() for m in _CLUSTER.finditer(text))})
+@functools.lru_cache(maxsize=32)
+def boundaries(text: str, pattern: Any = _BOUNDARY) -> frozenset[int]:
+    """Find where words begin and end: at the ends of the text, and at matches that don't part a character's marks."""
+    edges = {0, len(text), *(match.start() for match in pattern.finditer(text))}
+    return frozenset(edges if text.isascii() else edges & {0, *(m.end() for m in _CLUSTER.finditer(text))})
 
 
 def _quote_in_context(text: str, word: Word, reach: int = 12) -> str:
@@ -160,7 +155,7 @@ def _quote_in_context(text: str, word: Word, reach: int = 12) -> str:
 def _spans_of_word(text: str, query: str, *, fold: bool) -> list[tuple[int, int]]:
     """Find the characters [start, end) of a word in a text, after composing accents and folding case."""
     clusters = [match.span() for match in _CLUSTER.finditer(text)]
-    ends = _boundaries(_BOUNDARY_OF_QUERY, text)
+    ends = boundaries(text, _BOUNDARY_OF_QUERY)
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
         piece = _normalise(text[start:end])
@@ -219,7 +214,7 @@ def wordlike(text: str) -> bool:
 
 def words(tokens: Sequence[Token]) -> list[range]:
     """Group token numbers into words, in order. Special tokens and punctuation marks are separate words."""
-    edges = word_boundaries(max((token.source for token in tokens), key=len, default=""))
+    edges = boundaries(max((token.source for token in tokens), key=len, default=""))
     starts = [0] if tokens else []
     for number, (before, token) in enumerate(pairwise(tokens), 1):
         overlap = token.start < before.end  # two tokens are bytes of one character, or patches of one image
