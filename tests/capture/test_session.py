@@ -177,9 +177,15 @@ def test_the_index_stays_after_a_forward_is_replaced() -> None:
         opened.trace(ids=IDS)
         indices.append(opened._session.index)
     assert indices[0] is indices[1] is indices[2]
-    layer.mlp = nn.Identity()
+    own, layer.mlp = layer.mlp, nn.Identity()
     opened.trace(ids=IDS)
-    assert opened._session.index is not indices[2]
+    replaced = opened._session.index
+    assert replaced is not indices[2]
+    assert any(isinstance(module, nn.Identity) for module in replaced.modules)
+    layer.mlp = own
+    own.extra = nn.Identity()  # within a module that had none
+    opened.trace(ids=IDS)
+    assert opened._session.index is not replaced
 
 
 def test_a_layer_of_another_class_stays_in_the_trace() -> None:

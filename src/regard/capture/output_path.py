@@ -141,15 +141,6 @@ class _ContextPath:
         return None
 
 
-def _insert_below(mode: operations.OperationMode) -> None:
-    """Enter a function mode below those that end before it, such as one that is open around an attention module."""
-    above = [_pop_mode() for _ in range(_len_torch_function_stack())]
-    if above and isinstance(above[-1], DeviceContext):  # it stays the lowest
-        _push_mode(above.pop())
-    for other in (mode, *reversed(above)):
-        _push_mode(other)
-
-
 class _Follower(operations.OperationMode):
     """Observe operations between `start` and `stop`, and act on those that read a followed tensor.
 
@@ -165,10 +156,17 @@ class _Follower(operations.OperationMode):
         self._started = False
 
     def start(self) -> None:
-        """Observe all operations from now on."""
+        """Observe all operations from now on.
+
+        Modes that are open around the attention end before this one, so it goes below them.
+        """
         if not self._started:
             self._started = True
-            _insert_below(self)
+            above = [_pop_mode() for _ in range(_len_torch_function_stack())]
+            if above and isinstance(above[-1], DeviceContext):  # it stays the lowest
+                _push_mode(above.pop())
+            for mode in (self, *reversed(above)):
+                _push_mode(mode)
 
     def stop(self) -> None:
         """Observe no more operations."""

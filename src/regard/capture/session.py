@@ -104,7 +104,8 @@ class Session:
         with self._lock:
             if not self._held:
                 self._twin.refresh()
-                self.index = self.index.current()
+                if list(self.model.modules()) != self.index.modules:
+                    self.index = ModuleIndex(self.model)
                 if self._unpadded:  # on the copy: else a batch is rejected, even without padding
                     self._text_config().pad_token_id = -1
             self._held += 1

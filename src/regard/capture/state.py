@@ -62,10 +62,6 @@ class ModuleIndex:
         self.paths = {id(module): path for path, module in model.named_modules()}
         self._results: dict[Callable[[Any], Any], Any] = {}
 
-    def current(self) -> "ModuleIndex":
-        """Return this index if the model still has the same modules, else a new index."""
-        return self if list(self.model.modules()) == self.modules else ModuleIndex(self.model)
-
     def once(self, find: Callable[[Any], Result]) -> Result:
         """Return the result of `find(model)`, which runs only the first time."""
         if find not in self._results:
