@@ -131,6 +131,7 @@ class Page:
         """
         links: list[Any] = []  # None for a long text
         unusual: list[Any] = []
+        queries: dict[str, int] = {}  # the token shown of each followed word, by the occurrence's label
         shapes: set[Any] = set()
         for number, (tokens, attention) in enumerate(texts):
             calls, heads = self._calls_and_heads_of_text(number)
@@ -149,20 +150,24 @@ class Page:
                 at, numbers = word.tokens[0], [link.weight, link.expected, 0.0]
                 if len(word.tokens) > 1 and link.layer in calls:  # those of `link` are means over the word's tokens
                     _, weights, divergence = maps[[*calls].index(link.layer)]
+                    at = word.tokens[int(divergence[link.head, word.tokens, link.token].argmax())]
                     weight, beyond = (float(values[link.head, at, link.token]) for values in (weights, divergence))
                     numbers = [weight, expected_weight(weight, beyond), beyond]
+                queries[word.label] = at
                 named = [Link(link.layer, link.head, at, word.word, link.token, link.text, *numbers), *named]
             links.append([
                 [q, k, calls[layer], heads.index(h), round(weight, 4), round(expected, 6)]
                 for q, k, layer, h, weight, expected in standing_out(named, maps) if layer in calls and h in heads
             ])  # fmt: skip
-            for word, _ in followed:  # the first token gets the mean of all, as in the sentence
+            for word, _ in followed:  # the shown token gets the mean of all, as in the sentence
                 for *_, divergence in maps:
-                    divergence[:, word.tokens[0]] = attention_from(divergence, word.tokens)
+                    divergence[:, queries[word.label]] = attention_from(divergence, word.tokens)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
-        words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
+        words = []
+        if set(rows) == {*range(len(texts))}:
+            words = [queries.get(word.label, word.tokens[0]) for word in occurrences]
         if not words and len(texts) == 2 and len(shapes) == 1:  # a text without and with an intervention
             words, rows = [int(str(self.opening["token"] or 0))] * 2, [0, 1]
         if not words or None in links:

@@ -113,6 +113,18 @@ def test_the_page_opens_where_the_sentences_look(bank, found) -> None:
     assert asked.page().findings == asked.findings()
 
 
+def test_the_page_shows_the_token_that_the_headline_is_about(minilm) -> None:
+    text = "She bought a crowdfunded wristwatch from a Vietnamese haberdashery yesterday."
+    answer = seen([trace := minilm.trace(text)], "crowdfunded")
+    (own,), page = answer.summary.occurrences, answer.page()
+    query, key, call, head, weight, expected = page.overview["links"][0][0]
+    assert query in own.tokens[1:]
+    assert (key, page.calls[call]["layer"], head) == (own.link.token, own.link.layer, own.link.head)
+    assert page.opening["token"] == page.overview["tokens"][0] == query
+    assert weight == pytest.approx(float(trace.attention[own.link.layer][head, query, key]), abs=1e-4)
+    assert weight > expected
+
+
 def test_several_texts_in_one_line(minilm) -> None:
     seen = regard.see(["a river bank", "a money bank"], "bank", references="river", model=minilm)
     traces = minilm.trace(["a river bank", "a money bank"])

@@ -148,6 +148,9 @@ class Seen(TracesAnswer):
         """Build the page of the texts and their attention, with notes on movement that can't be shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
         page.findings = [*page.findings, *notes_on_movement(self.summary)]
+        overview: Any = page.overview or {}
+        if self.summary.occurrences and overview.get("tokens"):
+            page.opening["token"] = overview["tokens"][0]
         return page
 
     def plot(
