@@ -44,6 +44,18 @@ def test_repeated_tokens_have_their_numbers(minilm) -> None:
             assert bool(number) == (name in ("the", "dog"))
 
 
+def test_ordinary_weights_are_not_called_unusual(minilm) -> None:
+    trace = minilm.trace("cat red not")
+    whole, of_word = seen([trace]), seen([trace], "red")
+    assert whole.summary.highlights[0].links == []  # the largest is 0.22, expected 0.20
+    assert not any("attends" in sentence for sentence in whole.findings())
+    assert of_word.summary.occurrences[0].link is None
+    assert of_word.findings()[0] == "No head attends unusually strongly from “red” to another word."
+    for answer in (whole, of_word):
+        assert answer.page().opening["token"] == 2
+        answer.plot()
+
+
 def test_a_word_in_other_spellings_and_pieces(minilm) -> None:
     traces = minilm.trace(["an unwatchable film", "Unwatchable, they said."])
     plain_and_few(findings(summarise(traces, "unwatchable")))

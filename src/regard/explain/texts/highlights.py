@@ -52,8 +52,8 @@ class Moved:
 class Link:
     """A head's weight between tokens of two words that aren't neighbours.
 
-    expected: the weight that distance and key predict. divergence: how much the weight exceeds it, in nats. Both are as
-    in `specific_weights`.
+    expected: the largest of by distance, by key and an equal share. divergence: how much the weight exceeds it, in
+    nats. Both are as in `specific_weights`.
     """
 
     layer: int
@@ -160,11 +160,11 @@ def most_distinctive_link(
 def _ranked_links(
     trace: Trace, spans: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
 ) -> Iterator[Link]:
-    """Yield links between words that aren't neighbours, in ranked order, at most one per query token and key word.
+    """Yield distinctive links between words that aren't neighbours, ranked, at most one per query token and key word.
 
-    First come distinctive links from content words, pronouns or the last token to content words, at most two per query
-    token. The token whose links have the largest sum of divergences comes first. In a longer text, a far link precedes
-    all others.
+    First come links of weight 0.2 or more from content words, pronouns or the last token to content words, at most two
+    per query token. The token whose links have the largest sum of divergences comes first. In a longer text, a far link
+    precedes all others.
     """
     tokens, maps, size, short = trace.tokens, trace.attention, len(trace.tokens), len(trace.tokens) <= MAX_SHORT_TEXT
     numbers = {n: number for number, word in enumerate(spans) for n in word}
@@ -184,7 +184,7 @@ def _ranked_links(
         pairs = _largest_pairs(weights, *of) if short else _largest_pairs_of_long_text(maps[run[0]], *of)
         parts.append(torch.cat([heads[pairs[0]].T, pairs[1:], divergences(weights, pairs)]))
     candidates = torch.cat(parts, 1)
-    candidates = candidates[:, candidates[-1] > 0]
+    candidates = candidates[:, candidates[-1] >= DISTINCTIVE]
     at_layer, at_head, query, key, weight, _, beyond = candidates
     order = torch.from_numpy(numpy.lexsort((-key, -query, -weight, at_head, at_layer, -beyond)))
     query, key = query.long(), key.long()
@@ -196,8 +196,7 @@ def _ranked_links(
             yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, expected, beyond)
 
     of_token: dict[int, list[Link]] = {}
-    strong = (weight >= MIN_WEIGHT) & (beyond >= DISTINCTIVE)
-    for link in links(asking[query] & is_content[key] & strong):
+    for link in links(asking[query] & is_content[key] & (weight >= MIN_WEIGHT)):
         if len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     groups = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
@@ -206,7 +205,7 @@ def _ranked_links(
     remote = links(content[query] & content[key] & ((query - key).abs() > FAR)) if size > SHORT else ()
     first = dict.fromkeys([*_far_links(trace, remote, content, word_of), *(link for links in groups for link in links)])
     yield from first
-    yield from (link for link in links(beyond > 0) if link not in first)
+    yield from (link for link in links(torch.ones_like(query, dtype=torch.bool)) if link not in first)
 
 
 def _far_links(trace: Trace, links: Iterable[Link], content: Tensor, word_of: Tensor) -> list[Link]:
@@ -225,7 +224,8 @@ def _far_links(trace: Trace, links: Iterable[Link], content: Tensor, word_of: Te
             key = int((row * (word_of != word_of[link.key])).argmax())
             numbers = divergences(weights, torch.tensor([[0], [link.query], [key]]))[:, 0].tolist()
             second = Link(link.layer, head, link.query, link.query_text, key, trace.tokens[key].text, *numbers)
-            return [link, second] if second.weight >= SECOND and content[key] else [link]
+            named = second.weight >= SECOND and second.divergence >= DISTINCTIVE and content[key]
+            return [link, second] if named else [link]
     return []
 
 

@@ -28,7 +28,7 @@ class Occurrence(Tabular):
     hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n. A state that a saved trace lacks is None.
     attends: per layer, mean of heads. heads: single heads. link: the most distinctive weight on another word in any
     head of the trace (`regard.explain.weights.specific_weights`), without repetitions and unknown tokens. None if no
-    weight exceeds its expected weight.
+    divergence is 0.25 nats or more.
     """
 
     label: str

@@ -118,7 +118,7 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
 class WordLink:
     """A word's weight on a token of another word, in one head.
 
-    weight: a fraction of 1. expected: the weight that distance and key predict, as in `specific_weights`.
+    weight: a fraction of 1. expected: the largest of by distance, by key and an equal share, as in `specific_weights`.
     """
 
     layer: int

@@ -113,7 +113,7 @@ def word_links(
     """Find each word's weight on another word's token with the largest divergence, over all heads.
 
     words: the tokens of each. sinks: the numbers of the tokens that are attention sinks. layers: default: all. None if
-    no weight exceeds its expected weight. Of equal divergences, the first layer's is used.
+    no divergence is 0.25 nats or more. Of equal divergences, the first layer's is used.
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
     for layer in specific_weights(trace, words, sinks, layers=layers, words_alone=True):
@@ -122,8 +122,8 @@ def word_links(
                 best[w.queries] = w
     links = {
         queries: WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, w.expected)
-        for queries, w in best.items()
-    }
+        for queries, w in best.items() if w.divergence >= DISTINCTIVE
+    }  # fmt: skip
     return [links.get(tuple(word)) for word in words]
 
 

@@ -27,7 +27,7 @@ TABLE: list[list[Template]] = [
      ("{moves} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None)],
     [(LINKS, None),
-     ("no head attends from {word} to another word more than usual.", None)],
+     ("no head attends unusually strongly from {word} to another word.", None)],
     [("the two {word} vectors start {start}, fall to {lowest} after layer {low_layer} and end at cosine {end}.", None),
      ("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
      ("the two {word} vectors start {start} and end at cosine {end}.", None),

@@ -10,11 +10,11 @@ from string import ascii_lowercase
 from typing import Any
 
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
-from regard.explain.texts.summary import Occurrence, Summary, curves, furthest_apart
+from regard.explain.texts.summary import Occurrence, Summary, curves, furthest_apart, layer_looked_at
 from regard.explain.weights.attended import check_heads
 from regard.explain.weights.specific_weights import DISTINCTIVE, divergence_maps, specific_weights
 from regard.explain.wording import mean_or_head
-from regard.questions.see.sentences import ORDINALS
+from regard.questions.see.sentences import ORDINALS, first_link
 from regard.text.quoting import display_text, visible
 from regard.text.words import spelling
 from regard.trace.labelled_map import attention_from
@@ -134,6 +134,9 @@ def _choose_line(
         searched = layers if layer is None else [layer]
         groups = specific_weights(trace, [tokens], sinks, layers=searched, head=head, words_alone=True)
         best = max((weight for group in groups for weight in group), key=lambda weight: weight.divergence, default=None)
+    requested, at = layer is not None or head is not None, None
+    if not requested and best is not None and best.divergence < DISTINCTIVE:
+        best = None
     rows = {n: attention_from(trace.attention[n], tokens).cpu().double() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in excluded and n not in tokens]
     cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
@@ -142,13 +145,21 @@ def _choose_line(
         scale = max(DISTINCTIVE, *(float(values.max()) for values in unusual))
         cells = [(values / scale).tolist() for values in unusual]
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight, _ in links if q in tokens][:ARCS]
-    requested, at = layer is not None or head is not None, None
     if requested or not arcs:
-        at = (layers[0] if layer is None else layer, head) if best is None else (best.layer, best.head)
+        at = (_layer_without_link(summary, layers) if layer is None else layer, head)
+        at = at if best is None else (best.layer, best.head)
         weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
         arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
     label = summary.labels[text] if word is None else word.label
     return TextLine(label, trace, tokens, excluded, at, arcs, layers, cells, links, requested)
+
+
+def _layer_without_link(summary: Summary, layers: Sequence[int]) -> int:
+    """Return the layer to draw for a text without a distinctive link: the one at which the page opens."""
+    if (link := first_link(summary)) is not None:
+        return link.layer
+    row = layer_looked_at(summary)
+    return layers[0] if row is None else summary.occurrences[0].attends[row].layer
 
 
 def movement(summary: Summary, lines: Sequence[TextLine]) -> Movement | None:

@@ -368,7 +368,7 @@ class Stage:
     def _draw_links(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Write a list of the most distinctive links, or of the largest weights of the chosen head."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
-        title, under = "Unusually strong links", "stronger than distance and word lead to expect"
+        title, under = "Unusually strong links", "stronger than expected from distance and word"
         links = sorted(line.links[:LINKS], key=lambda link: -link[4])
         rows = [(line.name(q), line.name(k), weight, f"expected {number(expected)}, layer {n} head {h}")
                 for q, k, n, h, weight, expected in links]  # fmt: skip
@@ -392,7 +392,7 @@ class Stage:
 
 def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], sentences: Sequence[str]) -> None:
     """Write the first sentence as a title, and the next two below."""
-    sentences = sentences or ["No head attends to a word more than usual."]
+    sentences = sentences or ["No head attends unusually strongly to a word."]
     followed = lines[0].word if lines else summary.word or ""
     words = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
     words |= {reference.word.lower() for reference in summary.references}
