@@ -40,12 +40,14 @@ def _draw_slide(part: FigureBase, spec: Any, matrix: Matrix, sentences: Sequence
     pen.headline([sentences[0], f"{label}{matrix.title()}.", *sentences[1:]])
     aside = "special tokens and sinks aside" + "; orange: the link of the title" * (matrix.link is not None)
     pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, aside)
-    arcs = [(pair.query.token, pair.key.token, pair.weight, TEXTS[0]) for pair in matrix.pairs]
-    if matrix.link is not None:
-        arcs.append((matrix.link.query, matrix.link.key, matrix.link.weight, TEXTS[1]))
-    farthest = max((abs(query - key) for query, key, *_ in arcs), default=1)
+    arcs = [(pair.head, pair.query.token, pair.key.token, pair.weight) for pair in matrix.pairs]
+    named = None if (link := matrix.link) is None else (link.head, link.query, link.key)
+    if link is not None and named not in [arc[:3] for arc in arcs]:
+        arcs.append((link.head, link.query, link.key, link.weight))
+    farthest = max((abs(query - key) for _, query, key, _ in arcs), default=1)
     labels: list[int | float] = []
-    for rank, (query, key, weight, hue) in enumerate(arcs, 1):
+    for rank, (head, query, key, weight) in enumerate(arcs, 1):
+        hue = TEXTS[(head, query, key) == named]
         start, end = (LEFT + WIDE * (token + 0.5) / matrix.tokens for token in (query, key))
         arc = ribbon(start, end, 0.8 + 9 * weight, 40 + 190 * abs(query - key) / farthest, -1, 0.7)
         pen.shape([(x, LINE + y) for x, y in arc], hue, alpha=0.3 + 0.5 * weight**0.5, gid=f"arc {query} {key}")
