@@ -1,11 +1,14 @@
 """A long text's matrix as an answer: its rows, its JSON, its page, and a token in the text around it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_hex
 
 import regard
+from regard.display.canvas import TEXTS
 from regard.display.panels import Curves, InContext
 from regard.questions.map.answer import Matrix, TokenInText
 from regard.questions.map.picture import paint_map
@@ -57,8 +60,8 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
 def test_a_short_text_opens_at_the_link_that_see_names(minilm) -> None:
     trace = minilm.trace("The animal didn't cross the street because it was too tired.")
     (first, *_) = regard.see(trace).summary.highlights[0].links
-    layer, why = chosen_layer(trace, None, None, None)
-    found = matrix(trace, layer)
+    layer, link, why = chosen_layer(trace, None, None, None)
+    found = matrix(trace, layer, link=link)
     assert (layer, found.link) == (first.layer, first)
     assert regard.see(trace).findings()[0].startswith(found.findings()[0].removesuffix("."))
     assert "most distinctive link" in why
@@ -66,7 +69,31 @@ def test_a_short_text_opens_at_the_link_that_see_names(minilm) -> None:
     assert [opening[name] for name in ("head", "token", "key")] == [first.head, first.query, first.key]
     assert f"arc {first.query} {first.key}" in artists(paint_map(found))
     assert matrix(trace, layer, far=2).link is None
-    assert matrix(trace, layer, first.head + 1).link.head == first.head + 1
+    links = {head: matrix(trace, layer, head).link for head in (first.head, first.head + 1)}
+    assert links == {first.head: first, first.head + 1: None}  # no distinctive link in the other head
+
+
+def test_the_link_is_that_of_all_layers_unless_a_layer_is_requested(minilm, tmp_path: Path) -> None:
+    trace = minilm.trace("Why did the chicken cross the road? To get to the other side!")
+    (first, *_) = regard.see(trace).summary.highlights[0].links
+    layer, link, _ = chosen_layer(trace, None, None, None)
+    assert link == first
+    assert matrix(trace, layer, link=link).opening()["token"] == first.query
+    alone = matrix(trace, layer).link  # of this layer alone
+    assert alone is not None
+    assert alone != first
+    trace.save(tmp_path / "one.safetensors", layers=[layer])
+    assert chosen_layer(regard.open(tmp_path / "one.safetensors"), None, None, None) == (layer, alone, "")
+
+
+def test_the_plot_draws_the_link_of_the_title_once(minilm) -> None:
+    found = matrix(minilm.trace("The animal didn't cross the street because it was too tired."), 1, top=100)
+    pair = next(pair for pair in found.pairs if pair.distance > 3)
+    ends = pair.query.token, pair.key.token
+    link = replace(found.link, head=pair.head, query=ends[0], key=ends[1], weight=pair.weight)
+    arcs = paint_map(replace(found, link=link)).findobj(lambda artist: str(artist.get_gid()).startswith("arc"))
+    assert len(arcs) == len(found.pairs)
+    assert [arc.get_gid() for arc in arcs if to_hex(arc.get_facecolor()) == TEXTS[1]] == [f"arc {ends[0]} {ends[1]}"]
 
 
 def test_a_token_in_its_text() -> None:

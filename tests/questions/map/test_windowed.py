@@ -15,6 +15,8 @@ def test_one_window_is_the_whole_matrix_and_none_is_refused() -> None:
     found, whole = windowed(plan, windows, -1, top=3), matrix(model.trace(TEXT), 1, top=3)
     assert found.receivers == whole.receivers
     assert found.picture == whole.picture
+    assert found.link == whole.link
+    assert found.findings() == whole.findings()
     plan, _ = model.stream(TEXT, window=7)
     with pytest.raises(RegardError, match="a text in no windows has no matrix"):
         windowed(plan, [], 0)

@@ -229,11 +229,11 @@ class Matrix(TracesAnswer):
 
     near: each head's mean weight at each offset up to 64 tokens. receivers: the tokens that receive most. pairs: the
     largest weights in the shown heads between tokens more than `far` apart, without special tokens and attention sinks.
-    link: the link that `see` names first, for a short text in which regard chose what counts as far.
-    unattended: the number of tokens that receive less than 0.05 from every other token, in each head. picture: mean
-    weights of cells, queries down and keys across. It is None for a text that was read in windows, which has a band
-    instead, and no traces. received: the mean attention (as in `Receiver`) that the tokens of each picture column, or
-    of each equal part of the text, receive. why: the reason for the layer, if regard chose it.
+    link: the link that `see` names first, or the first of a requested layer, for a short text in which regard chose
+    what counts as far. unattended: the number of tokens that receive less than 0.05 from every other token, in each
+    head. picture: mean weights of cells, queries down and keys across. It is None for a text that was read in several
+    windows, which has a band instead, and no traces. received: the mean attention (as in `Receiver`) that the tokens of
+    each picture column, or of each equal part of the text, receive. why: the reason for the layer, if regard chose it.
     """
 
     format = "regard map"

@@ -69,11 +69,13 @@ class MapSums:
 
 def matrix(
     trace: Trace, layer: int, head: int | None = None, *,
-    top: int = 10, far: int | None = None, progress: Progress | None = None,
+    top: int = 10, far: int | None = None, link: Link | None = None, progress: Progress | None = None,
 ) -> Matrix:  # fmt: skip
     """Summarise the whole attention matrix of one layer, or of one of its heads.
 
-    Attention sinks are determined from all heads of the layer. far: default 64, or an eighth of a shorter text.
+    Attention sinks are determined from all heads of the layer. far: default 64, or an eighth of a shorter text. link:
+    the link that the first sentence names. Default: for a text of up to 48 tokens without `far`, the most distinctive
+    link of this layer.
     """
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
@@ -102,7 +104,8 @@ def matrix(
     pairs, near = whole_map(weights, values, keys, special | is_sink, is_far, top), offset_means(weights)
     figures_of_heads = torch.stack([mean.double().cpu() for mean in means])
     sums = MapSums(received.double(), largest.cpu(), figures_of_heads, near, pairs, sinks, picture.mean(0).double())
-    link = link_of_short_text(trace, layer, head) if far is None else None
+    if link is None and far is None:
+        link = link_of_short_text(trace, layer, head)
     result = matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
     return replace(result, link=link)
 
@@ -174,8 +177,8 @@ def map_of_source(
             return windowed(plan, windows, layer, head, progress=_progress_in_parts(progress, 1), **options)
         with report_layers_of_pass(model._session.original, advance):
             trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
-    layer, reason = chosen_layer(trace, layer, head, options["far"])
-    return replace(matrix(trace, layer, head, progress=advance, **options), why=reason)
+    layer, link, reason = chosen_layer(trace, layer, head, options["far"])
+    return replace(matrix(trace, layer, head, link=link, progress=advance, **options), why=reason)
 
 
 def default_far(tokens: Sequence[Any]) -> int:
@@ -202,22 +205,26 @@ def link_of_short_text(trace: Trace, layer: int | None, head: int | None) -> Lin
     return most_distinctive_link(trace, layer, head, {sink.token for sink in sinks(trace)})
 
 
-def chosen_layer(trace: Trace, layer: int | None, head: int | None, far: int | None) -> tuple[int, str]:
-    """Return the requested layer, or that of the most distinctive link or weights, and the reason for the choice."""
+def chosen_layer(trace: Trace, layer: int | None, head: int | None, far: int | None) -> tuple[int, Link | None, str]:
+    """Return the requested layer, or that of the most distinctive link or weights, with the link and the reason.
+
+    The link is None for a requested layer. A trace with a single layer needs no reason.
+    """
     if layer is not None:
-        return layer, ""
+        return layer, None, ""
     head = None if head is None else check_head(trace, head)
     link = link_of_short_text(trace, None, head) if far is None else None
-    if link is not None:
-        return link.layer, f"Layer {link.layer} was chosen because it has the most distinctive link between two words."
-    sink_tokens = [sink.token for sink in sinks(trace)]
-    best = most_specific_weight(specific_weights(trace, None, sink_tokens, head=head))
-    if best is not None:
-        return best.layer, text_choice(best.layer, head)
     kept = kept_numbers(trace.attention)
     if not kept:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    return kept[0], ""
+    if len(kept) == 1:
+        return kept[0], link, ""
+    if link is not None:
+        reason = f"Layer {link.layer} was chosen because it has the most distinctive link between two words."
+        return link.layer, link, reason
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    best = most_specific_weight(specific_weights(trace, None, sink_tokens, head=head))
+    return (kept[0], None, "") if best is None else (best.layer, None, text_choice(best.layer, head))
 
 
 def windowed(
@@ -232,15 +239,15 @@ def windowed(
 ) -> Matrix:
     """Compute the `Matrix` of one layer from the traces of a plan's windows, with one trace in memory at a time.
 
-    A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces the picture or, for
-    a single window, the matrix. A window's added special tokens count as special and are in no cell of the band. Each
-    window has its own sinks.
+    A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces the picture. A text
+    that fits a single window has the whole matrix, and its trace. A window's added special tokens count as special and
+    are in no cell of the band. Each window has its own sinks.
     """
     text, tokens = plan.encoded.text, plan.encoded.tokens
     if len(plan.spans) == 1:
         (trace,) = traces
         result = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
-        return replace(result, about=_windowed_map_texts(plan, [trace.status]), traces=(), link=None)
+        return replace(result, about=_windowed_map_texts(plan, [trace.status]))
     sums: _WindowSums | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
