@@ -12,6 +12,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import megabytes
 from regard.errors import RegardError
 from regard.questions.see.answer import see, seen
+from regard.questions.translate import Translation
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.add_traces import add_trace
@@ -107,6 +108,21 @@ def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
     assert target is not None
     layers = [two.calls[alignment["best"]["call"]]["layer"] for alignment in two.alignment]  # type: ignore[call-overload, index]
     assert layers == [alignment.written_layer for alignment in target.alignments]
+
+
+def test_a_page_and_its_headline_use_the_same_alignment() -> None:
+    pairs = [pair().trace(text, target=target) for text, target in zip(TEXTS[:2], TARGETS[:2], strict=True)]
+    for options in ({}, {"head": 1}, {"layer": 0}, {"layer": 0, "head": 1}):
+        answer = seen(pairs, kind=Translation, **options)
+        page = answer.page()
+        notes = [note for note in page.status if "words being written" in note]
+        assert notes == [note for note in answer.exactness() if "words being written" in note]
+        assert len(notes) == ("layer" not in options)
+        for shown, alignment in zip(page.alignment, answer.summary.target.alignments, strict=True):
+            assert page.calls[shown["best"]["call"]]["layer"] == alignment.written_layer
+            assert shown["best"]["head"] == alignment.head == options.get("head")
+    (note,) = (note for note in page_of(pairs).status if "words being written" in note)  # for both texts
+    assert "over all texts" in note
 
 
 def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from regard.explain.weights.alignment import Alignment
     from regard.trace.trace import PairTrace, Trace
     from regard.web.assemble import Choice
     from regard.web.page import Page
@@ -234,6 +235,10 @@ class TracesAnswer(Answer):
         """Return the layers whose values, hidden states and projections the page has by default."""
         return []
 
+    def alignments(self) -> "Sequence[Alignment]":
+        """Return the alignments of encoder-decoders' texts that the page opens with. Default: the page chooses."""
+        return []
+
     def overview(self, page: "Page") -> Data | None:
         """Return the data of the page's first view, or None if its texts have no such view."""
         return page.overview_of(self.traces)
@@ -249,7 +254,10 @@ class TracesAnswer(Answer):
         choice = replace(choice, layers=layers, steps=choice.steps or self.steps_of() or False)
         selection: dict[str, Any] = dict(self.opening())
         title, opening = selection.pop("title", None), assemble.Opening(**selection)
-        page = assemble.page_of(self.traces, choice, opening, title=title, names=self.names, findings=self.findings())
+        page = assemble.page_of(
+            self.traces, choice, opening, title=title, names=self.names, findings=self.findings(),
+            alignments=self.alignments(),
+        )  # fmt: skip
         page.status += self.exactness()
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         page.overview = self.overview(page)

@@ -12,7 +12,7 @@ from typing import Any
 from regard.attention.attention_map import AttentionMap
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError, control_name
-from regard.explain.weights.alignment import align, choose, why_these_layers
+from regard.explain.weights.alignment import Alignment, align, choose, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
@@ -99,8 +99,12 @@ def page_of(
     title: str | None = None,
     names: Sequence[str] | None = None,
     findings: Sequence[str] = (),
+    alignments: Sequence[Alignment] = (),
 ) -> Page:
-    """Build the page of traces, with texts, attention calls, head scores, findings and status."""
+    """Build the page of traces, with texts, attention calls, head scores, findings and status.
+
+    alignments: those of the pairs, whose layers the caller explains. Default: the page chooses and explains the layers.
+    """
     traces = listed(traces)
     choice = choice or Choice()
     page, plain = begun(traces, choice, title), plain_traces(traces)
@@ -109,7 +113,7 @@ def page_of(
     page.findings = findings
     names = names_by_difference(plain) if names is None else names
     places = [_add_texts_of_trace(page, trace, n, len(plain), names) for n, trace in enumerate(plain)]
-    _add_alignments(page, plain, places)
+    _add_alignments(page, plain, places, alignments)
     if not page.calls:
         raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
@@ -194,28 +198,36 @@ def _add_texts_of_trace(
     return [add_trace(page, trace, f"text {number + 1}" if names is None else names[number])]
 
 
-def _add_alignments(page: Page, traces: Sequence[Any], places: Sequence[Sequence[Added]]) -> None:
+def _add_alignments(
+    page: Page, traces: Sequence[Any], places: Sequence[Sequence[Added]], alignments: Sequence[Alignment]
+) -> None:
     """Add each pair's word alignment to a page, if the page has calls of its cross-attention.
 
     The best layer is the one whose rows attend to the source of the next generated token, over all pairs if these have
-    the same layers, as in the sentences. If the page lacks that layer, the first of its layers is the best.
+    the same layers. If the page lacks that layer, the first of its layers is the best.
     """
+    chosen: Sequence[Alignment | None] = alignments or [None] * len(traces)
     pairs = [
-        (trace, added[1].cross) for trace, added in zip(traces, places, strict=True)
+        (trace, added[1].cross, alignment) for trace, added, alignment in zip(traces, places, chosen, strict=True)
         if isinstance(trace, PairTrace) and added[1].cross and kept_numbers(trace.decoder.cross)
         and trace.encoder.tokens and trace.decoder.tokens
     ]  # fmt: skip
-    together = len({tuple(kept_numbers(pair.decoder.cross)) for pair, _ in pairs}) == 1
-    layers = choose([pair for pair, _ in pairs]) if together else None
-    for n, (pair, calls) in enumerate(pairs, 1):
-        alignment = align(pair, layers=layers)
+    together = len({tuple(kept_numbers(pair.decoder.cross)) for pair, *_ in pairs}) == 1
+    layers = choose([pair for pair, *_ in pairs]) if together and not alignments else None
+    notes = []
+    for n, (pair, calls, given) in enumerate(pairs, 1):
+        alignment = given or align(pair, layers=layers)
         by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
         best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
-        left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
-        name = f"text {n}: " if len(pairs) > 1 else ""
-        page.status.append(f"{capital(name + why_these_layers(alignment, len(pairs) if together else 1))}{left_out}.")
-        page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head}})
+        if given is None:
+            name = f"text {n}: " if len(pairs) > 1 and not together else ""
+            notes.append(f"{capital(name + why_these_layers(alignment, len(pairs) if together else 1))}.")
+        if alignment.written_layer not in by_layer:
+            notes.append(f"This page lacks layer {alignment.written_layer}, which shows words being written.")
+        opening = {"call": best, "head": _head_on_page(page, alignment.head)}
+        page.alignment.append({"calls": [*calls.values()], "best": opening})
         page.overview = {"kind": "pair"}
+    page.status += dict.fromkeys(notes)  # the same for texts whose layers were chosen together
 
 
 def _add_comparisons(
@@ -256,8 +268,7 @@ def _set_opening(
     if head is not None:
         count = side.attention[next(iter(calls))].shape[0] if calls and added.calls else 0
         head = head % count if count else head
-        if page.heads is not None:
-            head = page.heads.index(head) if head in page.heads else None
+        head = _head_on_page(page, head)
     numbers = list(calls.values()) or [0]
     if layer is not None:
         layer = layer % len(side.attention) if len(side.attention) else layer
@@ -265,6 +276,13 @@ def _set_opening(
     token = told_token(side, page.findings) if token is None else token
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
     page.opening |= {} if opening.key is None else {"key": opening.key}
+
+
+def _head_on_page(page: Page, head: int | None) -> int | None:
+    """Return the place of a head among those of a page, None if the page lacks it."""
+    if head is None or page.heads is None:
+        return head
+    return page.heads.index(head) if head in page.heads else None
 
 
 def told_token(side: Trace, findings: Sequence[str]) -> int | None:

@@ -26,10 +26,10 @@ def test_the_numbers_are_the_alignments(tiny_pair: Any) -> None:
     assert f"(layer {found.written_layer}, " in panel.title
     assert f"(layer {found.read_layer})" in panel.columns[-1].name
     for row, own in zip(panel.rows, found.tokens[1:], strict=True):
-        assert row[0] == own.text
+        assert row[0] == own.text + " *" * (own.written.apart > 0.5)
         assert [row[2], *(weight for _, weight in row[3].parts)] == [share.weight for share in own.written.top[:3]]
         assert [weight for _, weight in row[4].parts] == [share.weight for share in own.read.top[:2]]
-        assert [cell.mark for cell in row[3:]] == ["*" * (side.apart > 0.5) for side in (own.written, own.read)]
+        assert [cell.mark for cell in row[3:]] == ["", "*" * (own.read.apart > 0.5)]
     (table,) = cross_attention_tables(summary, summary.target)
     assert table.title.startswith("Target tokens that attend to “bank” of text 1")
     for row, read in zip(table.rows, summary.target.to_words[0].read, strict=True):
@@ -66,7 +66,8 @@ def test_sentences_of_one_text_and_of_a_followed_word(traced: Summary) -> None:
     told = alignment_sentences(planted(traced, CLEAR))
     assert told == [
         "Writing “table”, the model attends most to “table” (0.80) and, for “blanche”, to “white” (0.70).",
-        "The word order changes: the translation has “table” before “blanche”, the source has “white” before “table”.",
+        "The word order changes: the translation has “table” before “blanche”, while the source has “white” before "
+        "“table”.",
     ]
     less = planted(traced, CLEAR | {"la": ("table", 0.2)})
     assert alignment_sentences(less)[-1] == "No word of the translation attends most to “the”."
@@ -75,10 +76,44 @@ def test_sentences_of_one_text_and_of_a_followed_word(traced: Summary) -> None:
     assert alignment_sentences(followed) == ["Writing “reste”, the model attends most to “stands” (0.50)."]
 
 
+def test_a_requested_layer_and_head_are_named(traced: Summary) -> None:
+    summary = planted(traced, CLEAR)
+    (alignment,) = summary.target.alignments  # type: ignore[union-attr]
+    for changes, where in (
+        ({"head": 2}, "In layer 1, head 2, writing “table”"),
+        ({"read_layer": 1}, "In layer 1, writing “table”"),
+        ({"read_layer": 1, "head": 0}, "In layer 1, head 0, writing “table”"),
+    ):
+        target = replace(summary.target, alignments=[replace(alignment, **changes)])  # type: ignore[type-var]
+        assert alignment_sentences(replace(summary, target=target))[0].startswith(where)
+
+
+def test_the_asterisk_is_at_the_target_and_explained(traced: Summary) -> None:
+    for special, marked in ((0.9, True), (0.1, False)):
+        summary = planted(traced, CLEAR, special=special)
+        (alignment,) = summary.target.alignments  # type: ignore[union-attr]
+        tokens = [replace(token, read=replace(token.read, special=0.0, sinks=[])) for token in alignment.tokens]
+        tokens = [replace(t, written=t.written and replace(t.written, top=t.written.top[:1])) for t in tokens]
+        target = replace(summary.target, alignments=[replace(alignment, tokens=tokens)])  # type: ignore[type-var]
+        (table,) = alignment_tables(replace(summary, target=target))  # a single source token for each target token
+        assert {str(row[0]).endswith(" *") for row in table.rows} == {marked}
+        assert table.note.startswith("*:") is marked
+
+
+def test_blank_tokens_are_visible(traced: Summary) -> None:
+    summary = planted(traced, CLEAR)
+    (alignment,) = summary.target.alignments  # type: ignore[union-attr]
+    tokens = [replace(token, text=" ") for token in alignment.tokens]
+    target = replace(summary.target, alignments=[replace(alignment, tokens=tokens)])  # type: ignore[type-var]
+    (table,) = alignment_tables(replace(summary, target=target))
+    assert {row[0] for row in table.rows} == {"␣"}
+
+
 def test_why_these_layers_and_no_others(traced: Summary) -> None:
     (alignment,) = planted(traced, CLEAR).target.alignments  # type: ignore[union-attr]
     both = why_these_layers(alignment)
     assert all(part in both for part in ("layer 1", "layer 0", number(0.7)))
     assert "layer 0" not in why_these_layers(replace(alignment, read_layer=1))
     assert "all texts" in why_these_layers(alignment, 3)
+    assert number(0.7) not in why_these_layers(alignment, 3)  # of one text
     assert "all texts" not in both

@@ -203,10 +203,9 @@ def _attended_rows(
 
 
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
-    """Explain in a sentence why `choose` chose an alignment's layers. texts: the number of texts."""
+    """Explain in a sentence why `choose` chose an alignment's layers. texts: the number of texts that it chose for."""
     written, read = alignment.written_layer, alignment.read_layer
-    agreement = f"{number(alignment.agreement)} of 1"
-    reason = f"over all texts ({agreement} in this text)" if texts > 1 else f"({agreement})"
+    reason = "over all texts" if texts > 1 else f"({number(alignment.agreement)} of 1)"
     if written == read:
         return f"layer {written} is shown because words being written and words read back agree most there {reason}"
     layers = f"layer {written} is shown for words being written and layer {read} for words read back"

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.explain.logits import names_of
 from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
-from regard.explain.weights.alignment import why_these_layers
+from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
@@ -130,6 +130,10 @@ class Seen(TracesAnswer):
             first = summary.highlights[0].links[0]
             return {"layer": first.layer, "head": first.head, "token": first.query}
         return {"word": summary.word}
+
+    def alignments(self) -> Sequence[Alignment]:
+        """Return the alignments that the sentences are about."""
+        return [] if self.summary.target is None else self.summary.target.alignments
 
     def tabs(self) -> list[Panel | Data]:
         """Return the page's tabs: the word's movement through the layers, and the least likely generated tokens."""
