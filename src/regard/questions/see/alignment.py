@@ -6,7 +6,7 @@ from itertools import combinations
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.texts.summary import Summary, Target
-from regard.explain.weights.alignment import AlignmentLink, word_links
+from regard.explain.weights.alignment import Alignment, AlignmentLink, word_links
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import (
     called,
@@ -19,12 +19,13 @@ from regard.explain.wording import (
     numbered,
     quoted,
 )
-from regard.text.quoting import some_of
+from regard.text.quoting import display_text, some_of
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
 
 CLEAR = 0.3  # smallest weight of a clear link
 TEXTS = 2  # at most this many in sentences and on the first screen
+MAX_NAMED = 3  # source words without a link that a sentence names
 MAX_ROWS = 14  # of the first screen's tables, for all texts together
 
 
@@ -83,6 +84,7 @@ def _sentence_on_links(
             chosen.append(link)
     chosen = chosen[len(already) :][:2]
     where = f"in text {summary.labels[text]}, " if len(summary.texts) > 1 else ""
+    where += _chosen_head(target.alignments[text])
     if any(link.outdone for link in chosen):
         where += f"apart from special tokens{' and attention sinks' * bool(target.alignments[text].sinks)}, "
     source, tokens = summary.tokens[text], target.summary.tokens[text]
@@ -97,6 +99,14 @@ def _sentence_on_links(
     return []
 
 
+def _chosen_head(alignment: Alignment) -> str:
+    """Return "in layer 3, head 2, " if a layer or head was requested (a requested layer is both layers), else ""."""
+    if alignment.head is None and alignment.written_layer != alignment.read_layer:
+        return ""
+    head = "" if alignment.head is None else f" head {alignment.head},"
+    return f"in layer {alignment.written_layer},{head} "
+
+
 def _sentences_on_order(summary: Summary, target: Target, text: int, links: Sequence[AlignmentLink]) -> list[str]:
     """Return sentences on two words of a text that change their order, and on source words without a link."""
     source, tokens = summary.tokens[text], target.summary.tokens[text]
@@ -108,12 +118,15 @@ def _sentences_on_order(summary: Summary, target: Target, text: int, links: Sequ
         a, b = max(crossed, key=lambda pair: min(link.weight for link in pair))
         changed = f"the translation has {named(tokens, a.target)} before {named(tokens, b.target)}"
         before = f"{quoted(source[b.source].text)} before {quoted(source[a.source].text)}"
-        result.append(f"The word order changes: {changed}, the source has {before}.")
+        result.append(f"The word order changes: {changed}, while the source has {before}.")
     linked, sinks = {link.word.casefold() for link in links}, {sink.token for sink in target.alignments[text].sinks}
     names = [spelling(source, word) for word in words(source) if not source[word[0]].special and not sinks & {*word}]
     left = [quoted(name) for name in dict.fromkeys(names) if wordlike(name) and name.casefold() not in linked]
     if left and links:
-        result.append(f"No word of the translation attends most to {some_of(left, 3)}.")
+        named_words = some_of(left, MAX_NAMED)
+        if 1 < len(left) <= MAX_NAMED:
+            named_words = f"{', '.join(left[:-1])} or {left[-1]}"
+        result.append(f"No word of the translation attends most to {named_words}.")
     return result
 
 
@@ -126,30 +139,35 @@ def alignment_tables(summary: Summary) -> list[Table]:
     panels, most = list[Table](), MAX_ROWS // min(len(summary.texts), TEXTS)
     for n, alignment in enumerate(summary.target.alignments):
         label, source = summary.labels[n], summary.tokens[n]
-        rows: dict[int, list[Cell]] = {}
+        rows, starred = dict[int, list[Cell]](), set[int]()  # by target token
         for token in alignment.tokens:
             if token.written is not None:
                 written = _top_tokens(token.written, source)
-                first = written.parts[0] if written.parts else (None, None)
-                others = replace(written, parts=written.parts[1:], one_line=True)
-                rows[token.token] = [token.text, *first, others, _top_tokens(token.read, source, 2)]
+                name, weight = written.parts[0] if written.parts else (None, None)
+                others = replace(written, parts=written.parts[1:], one_line=True, mark="")
+                read = _top_tokens(token.read, source, 2)
+                marked = f"{display_text(token.text)} {written.mark}".rstrip()
+                rows[token.token] = [marked, name and display_text(name), weight, others, read]
+                starred |= {token.token} if written.mark or read.mark else set()
         sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
-        note = _note_on_asterisks(bool(sinks))
-        note += f" Attention sinks with their mean weight: {listed(sinks)}." if sinks else ""
+        on_sinks = f"Attention sinks with their mean weight: {listed(sinks)}." if sinks else ""
+        notes = [_note_on_asterisks(bool(sinks)) * bool(starred), on_sinks]
         in_text = f" in text {label}" if len(summary.texts) > 1 else ""
         where = f"layer {alignment.written_layer}, {mean_or_head(alignment.head)}"
         columns = [*map(Column, ("target", "attends to")), Column("weight", 2, bar=True), Column("and to")]
         columns.append(Column(f"as it is read (layer {alignment.read_layer})", detail=True))
         table = Table(
             name=f"Alignment, text {label}", title=f"Cross-attention{in_text} as each token is written ({where})",
-            columns=columns, rows=[*rows.values()], note=note, screen=n < TEXTS and len(rows) <= most,
+            columns=columns, rows=[*rows.values()], note=" ".join(filter(None, notes)),
+            screen=n < TEXTS and len(rows) <= most,
         )  # fmt: skip
         if n < TEXTS and not table.screen:
             links = word_links(alignment, source, summary.target.summary.tokens[n])[:most]
-            clearest = [rows[target] for target in sorted(link.target for link in links)]
-            note = f"{count_of_tokens(len(rows) - len(clearest))} not shown. {note}"
-            name = f"Clearest links, text {label}"
-            panels.append(replace(table, name=name, rows=clearest, note=note, screen=True, brief=True))
+            clearest = sorted(link.target for link in links)
+            notes[0] *= not starred.isdisjoint(clearest)
+            note = " ".join([f"{count_of_tokens(len(rows) - len(clearest))} not shown.", *filter(None, notes)])
+            name, shown = f"Clearest links, text {label}", [rows[token] for token in clearest]
+            panels.append(replace(table, name=name, rows=shown, note=note, screen=True, brief=True))
         panels.append(table)
     return panels
 
