@@ -87,7 +87,7 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
     plus, minus = summary.difference.words
     ends = {(each.word, each.occurrence): each.last_hidden_state for each in summary.references}
     for n in (0, 1):
-        cosines = " − ".join(number(ends[word, str(n + 1)]) for word in (plus, minus))
+        cosines = ", ".join(f"{word} {number(ends[word, str(n + 1)])}" for word in (plus, minus))
         assert page.tab.text_content(f"svg [data-number='{n}']") == cosines
     page.tab.click(".steps [data-layer='2']")
     for n, occurrence in enumerate(summary.occurrences):

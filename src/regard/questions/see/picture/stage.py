@@ -277,7 +277,7 @@ class Stage:
             under += "; " * bool(under) + f"grey: {self.summary.neutral[0].sentences} neutral sentences"
         y = self._title(x, y, fork.title, wide, under) + look.small
         last = [curve[-1] for curve in fork.curves]
-        ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", " − ".join(map(number, pair))] if fork.ends
+        ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", _named_cosines(fork.ends, pair)] if fork.ends
                 else [number(v)] for v, pair in zip_longest(last, fork.cosines)]  # fmt: skip
         right = max((text_width(text, look.plain, True) for rows in ends for text in rows), default=0.0) + 14 * unit
         left, states = look.small * 3.2, len(fork.curves[0])
@@ -388,6 +388,11 @@ class Stage:
             pen.text(begin, base, key, look.plain * 1.15, TEXTS[0], serif=True, bold=True)
             pen.text(x + wide - origin_width - 10, base, number(weight), look.plain, align="right", bold=True)
             pen.text(x + wide, base, origin, look.small, GREY, "right")
+
+
+def _named_cosines(words: Sequence[str], cosines: Sequence[Any]) -> str:
+    """Write a vector's cosines with the words that they are to: "water 0.17, money 0.26"."""
+    return ", ".join(f"{short(word, 10)} {number(cosine)}" for word, cosine in zip(words, cosines, strict=True))
 
 
 def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], sentences: Sequence[str]) -> None:
