@@ -134,7 +134,7 @@ def test_windows_a_phone_paper_and_a_picture(opened: Any, minilm: Any, tmp_path:
 
 def test_a_text_of_two_thousand_tokens_scrolls_in_its_column(opened: Any, minilm: Any, tmp_path: Path) -> None:
     make_tiny(tmp_path / "gpt2", minilm, "gpt2", max_position_embeddings=4096)
-    found = regard.see(" ".join([TEXT] * 25), model=tmp_path / "gpt2")
+    found = regard.see(" ".join([TEXT] * 25), model=tmp_path / "gpt2", layer=0, head=1)
     assert len(found.traces[0].tokens) > 2000
     shorter = regard.see(" ".join([TEXT] * 7), model=tmp_path / "gpt2")
     assert put_together(shorter.traces[0]).findings == shorter.findings() != []  # of more than 512 tokens as well
