@@ -166,7 +166,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 51_800, "tests": 53_380}  # lines of Python: only lowered, with room for a question
+BUDGET = {"src": 51_600, "tests": 53_380}  # lines of Python: only lowered, with room for a question
 
 
 @pytest.mark.parametrize("folder", BUDGET)

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -26,9 +25,8 @@ from tests.model_files import folders
 
 
 def refused(source: Path | str, says: str) -> None:
-    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     folders.refused(source, says)
-    assert time.perf_counter() - started < 20  # under 2 s on a machine of its own; what this refuses ran for minutes
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1024  # KiB
 
 

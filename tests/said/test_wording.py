@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.wording import fixed, listed, number, signed
+from regard.explain.wording import fixed, number, signed
 from tests.said.reading import shows
 
 
@@ -21,8 +21,3 @@ def test_a_fraction_reads_as_0_or_1_only_where_it_is(value: float) -> None:
     shows(number(-value), -value)
     assert number(value) not in ("0.00", "1.00")
     assert fixed(value, 2, unbounded=True) == f"{value:.2f}"
-
-
-@given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=5))
-def test_a_list_names_every_part_in_order(parts: list[str]) -> None:
-    assert listed(parts).replace(" and ", ", ").split(", ") == parts

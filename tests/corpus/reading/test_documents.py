@@ -8,7 +8,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -521,20 +520,6 @@ def test_where_the_first_part_ends(text: str, first: str) -> None:
 
 def test_what_has_no_place_to_be_cut_is_cut_all_the_same() -> None:
     assert [len(part) for _, part in cut_document_into_parts(["a" + "\u0301" * 99], 10)] == [10] * 10
-
-
-@pytest.mark.parametrize("piece", [".", ".)", "\r", "\n ", " ", "\u0301", "🇫", "a", "! "])
-def test_time_grows_with_the_text_alone(piece: str) -> None:
-    length = 100_000 // len(piece) * len(piece)
-    begun = time.process_time()
-    assert (
-        sum(
-            len(part)
-            for _, part in cut_document_into_parts(itertools.repeat(piece * (100_000 // len(piece)), 10), 200_000)
-        )
-        == 10 * length
-    )
-    assert time.process_time() - begun < 5
 
 
 def test_no_more_than_a_part_and_a_block_is_held() -> None:

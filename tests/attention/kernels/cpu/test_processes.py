@@ -28,13 +28,11 @@ print(json.dumps(peak() - before))
 """
 
 COMPILE = """
-import time, torch, regard
+import torch, regard
 from regard.attention.kernels import dispatch
 dispatch.CPU_SPEED = 0
 x = torch.randn(1, 2, 1024, 16)
-start = time.perf_counter()
-regard.attend(x, x, x).weights.statistics()
-print(time.perf_counter() - start)
+print(len(regard.attend(x, x, x).weights.statistics().entropy[0]))
 """
 
 FORK = """
@@ -80,13 +78,15 @@ def test_memory_grows_with_the_length_not_its_square() -> None:
 
 
 def test_the_second_process_compiles_nothing(tmp_path: Path) -> None:
-    first, second = (float(python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2))
-    assert list(tmp_path.rglob("*.nbc"))
-    assert second < max(1.5, first / 2)
+    kept = []
+    for _ in range(2):
+        python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))
+        kept.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")})
+    assert kept[0] == kept[1] != {}
 
 
 def test_no_folder_to_cache_in() -> None:
-    assert float(python(NO_FOLDER)) > 0
+    assert python(NO_FOLDER).strip() == "2"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
