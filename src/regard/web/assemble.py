@@ -215,11 +215,11 @@ def _add_alignments(
     together = len({tuple(kept_numbers(pair.decoder.cross)) for pair, *_ in pairs}) == 1
     layers = choose([pair for pair, *_ in pairs]) if together and not alignments else None
     notes = []
-    for n, (pair, calls, given) in enumerate(pairs, 1):
-        alignment = given or align(pair, layers=layers)
+    for n, (pair, calls, passed) in enumerate(pairs, 1):
+        alignment = passed or align(pair, layers=layers)
         by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
         best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
-        if given is None:
+        if passed is None:
             name = f"text {n}: " if len(pairs) > 1 and not together else ""
             notes.append(f"{capital(name + why_these_layers(alignment, len(pairs) if together else 1))}.")
         if alignment.written_layer not in by_layer:

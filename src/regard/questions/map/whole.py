@@ -100,8 +100,8 @@ def matrix(
         entropy.new_zeros(len(received)) if sink is None else sink.double().mean(-1),
         received[:, is_sink].double().sum(-1) / length,
     ]  # fmt: skip
-    is_far = default_far(trace.tokens) if far is None else far
-    pairs, near = whole_map(weights, values, keys, special | is_sink, is_far, top), offset_means(weights)
+    min_distance = default_far(trace.tokens) if far is None else far
+    pairs, near = whole_map(weights, values, keys, special | is_sink, min_distance, top), offset_means(weights)
     figures_of_heads = torch.stack([mean.double().cpu() for mean in means])
     sums = MapSums(received.double(), largest.cpu(), figures_of_heads, near, pairs, sinks, picture.mean(0).double())
     if link is None and far is None:
