@@ -81,7 +81,7 @@ def save_small(drawn: Image.Image, file: Path, title: str) -> None:
         return
     info = PngInfo()
     info.add_itxt("Title", title)
-    drawn.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=info)
+    drawn.quantize(192, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=info)
 
 
 def title_of(file: Path) -> str:
